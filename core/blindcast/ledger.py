@@ -1,0 +1,191 @@
+"""The ledger: one append-only, hash-chained table of everything that counts (roles.md R-60 to R-63).
+
+Trials and holdout queries are charged here, in one transaction, before the first reveal. There is no way to change or
+delete a row; a row that does not check raises `ledger_corrupt` and none is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from attrs import asdict, frozen
+
+from blindcast.entries import METADATA, Entry, append, checked, head
+from blindcast.errors import BudgetError, FaultError
+
+__all__ = ["Charge", "Ledger"]
+
+_LOCK: Final = 7_216_030_561  # PostgreSQL advisory lock of the ledger: any constant of our own
+
+_SQLITE_TRIGGERS = tuple(
+    f"CREATE TRIGGER IF NOT EXISTS entries_no_{verb.lower()} BEFORE {verb} ON entries "
+    f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+    for verb in ("UPDATE", "DELETE")
+)
+_POSTGRES_TRIGGERS = (
+    "CREATE OR REPLACE FUNCTION entries_append_only() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$ "
+    "LANGUAGE plpgsql",
+    "DROP TRIGGER IF EXISTS entries_append_only ON entries",
+    "CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION entries_append_only()",
+)
+
+
+@frozen
+class Charge:
+    """What a run spends before its first reveal: a trial, and on test a holdout query (G-66, FE-14)."""
+
+    run_id: str
+    task_digest: str
+    split: str
+    pool_digest: str
+    holdout_set: str
+    predictor_sha256: str
+    trial_family: str
+    actor: str = "operator"
+    dry_runs: int = 0
+
+    def body(self) -> dict[str, Any]:
+        """The row's body."""
+        return asdict(self)
+
+
+class Ledger:
+    """The ledger of one home, or of BLINDCAST_LEDGER_URL."""
+
+    def __init__(self, url: str | Path) -> None:
+        self._engine = _engine(url)
+
+    @classmethod
+    def of(cls, home: Path, environ: Mapping[str, str]) -> Ledger:
+        """The ledger of `home`; BLINDCAST_LEDGER_URL goes first."""
+        return cls(environ.get("BLINDCAST_LEDGER_URL") or home / "ledger.sqlite")
+
+    def entries(self) -> Iterator[Entry]:
+        """Every row in order, checked. Raises IntegrityError `ledger_corrupt` with the seq (R-61)."""
+        with self._engine.connect() as connection:
+            yield from checked(connection)
+
+    def head(self) -> str:
+        """The newest digest; 64 zeros for an empty ledger."""
+        with self._engine.connect() as connection:
+            return head(connection)
+
+    def trials(self, pool_digest: str, split: str) -> int:
+        """How many runs have scored a target of this pool content and split (G-66)."""
+        return sum(1 for entry in self.entries() if _counts(entry, "trial", pool_digest, split))
+
+    def queries(self, pool_digest: str) -> int:
+        """How many holdout queries this pool content has seen, under whatever spec."""
+        return sum(1 for entry in self.entries() if _counts(entry, "holdout_query", pool_digest, "test"))
+
+    def charge(self, spend: Charge, holdout_queries: int) -> tuple[int, int | None, int | None]:
+        """Spend a trial, and on test a query, in one transaction: (trial index, query index, queries left), from 1.
+
+        Raises BudgetError `holdout_budget_spent` and writes nothing where `holdout_queries` are spent.
+        """
+        with self._writing() as connection:
+            rows = list(checked(connection))
+            trial = 1 + sum(_counts(row, "trial", spend.pool_digest, spend.split) for row in rows)
+            if spend.split != "test":
+                append(connection, rows[-1:], [("trial", spend.body())])
+                return trial, None, None
+            query = 1 + sum(_counts(row, "holdout_query", spend.pool_digest, "test") for row in rows)
+            if query > holdout_queries:
+                raise BudgetError(
+                    "holdout_budget_spent",
+                    f"all {holdout_queries} holdout queries on this pool are spent",
+                    expected="a query left in [budget] holdout_queries",
+                    do="work on train, or ask whoever owns the pool for new data: a look at the test split cannot be taken back",
+                    spent=query - 1,
+                )
+            append(connection, rows[-1:], [("trial", spend.body()), ("holdout_query", spend.body())])
+            return trial, query, holdout_queries - query
+
+    def record(self, kind: str, body: Mapping[str, Any]) -> str:
+        """Append one row and return the new head."""
+        with self._writing() as connection:
+            rows = list(checked(connection))
+            return append(connection, rows[-1:], [(kind, body)])
+
+    def _writing(self) -> Any:
+        return _Transaction(self._engine)
+
+
+def _counts(entry: Entry, kind: str, pool_digest: str, split: str) -> bool:
+    return entry.kind == kind and entry.body.get("pool_digest") == pool_digest and entry.body.get("split") == split
+
+
+def _engine(url: str | Path) -> sa.Engine:
+    if isinstance(url, Path):
+        url.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        engine = sa.create_engine(f"sqlite:///{url}", connect_args={"timeout": 5.0, "isolation_level": None}, poolclass=sa.NullPool)
+    else:
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _set_pragmas)
+    try:
+        with engine.begin() as connection:
+            if connection.dialect.name == "sqlite":
+                METADATA.create_all(connection)
+            else:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                METADATA.create_all(connection)
+            for statement in _SQLITE_TRIGGERS if connection.dialect.name == "sqlite" else _POSTGRES_TRIGGERS:
+                connection.exec_driver_sql(statement)
+    except sa.exc.DBAPIError as error:
+        raise _unavailable(error) from error
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 5000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _unavailable(error: Exception) -> FaultError:
+    is_busy = "locked" in str(error)
+    return FaultError(
+        "ledger_busy" if is_busy else "ledger_unavailable",
+        f"the ledger {'is held by another process' if is_busy else 'cannot be opened'}: {getattr(error, 'orig', error)}",
+        expected="a ledger that answers within 5 s",
+        do="try again" if is_busy else "check BLINDCAST_HOME and BLINDCAST_LEDGER_URL, and the space on the disk",
+    )
+
+
+class _Transaction:
+    """One writing transaction: BEGIN IMMEDIATE on SQLite, an advisory lock on PostgreSQL."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> sa.Connection:
+        self._connection = self._engine.connect()
+        try:
+            if self._engine.dialect.name == "sqlite":
+                self._connection.exec_driver_sql("BEGIN IMMEDIATE")
+            else:
+                self._connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        except sa.exc.DBAPIError as error:
+            self._connection.close()
+            raise _unavailable(error) from error
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        try:
+            if self._engine.dialect.name == "sqlite":
+                self._connection.exec_driver_sql("COMMIT" if kind is None else "ROLLBACK")
+            elif kind is None:
+                self._connection.commit()
+            else:
+                self._connection.rollback()
+        except sa.exc.DBAPIError as fault:
+            if kind is None:
+                raise _unavailable(fault) from fault
+        finally:
+            self._connection.close()

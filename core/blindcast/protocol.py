@@ -1,0 +1,265 @@
+"""Reveal and commit: what counts as an answer, what stands, and the sealed chain (grading.md section 3).
+
+An answer is read in two halves. `flatten` looks at its type and length and runs where the predictor runs, in the
+child; `bound` looks at finiteness and range and runs in the parent, which trusts nothing the child counted.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from attrs import frozen
+
+from blindcast.records import F64, read_only
+
+__all__ = [
+    "DIED",
+    "LATE",
+    "LIMIT",
+    "Refused",
+    "Standing",
+    "Walk",
+    "bound",
+    "flatten",
+    "link",
+    "read_commitment",
+    "walk_answers",
+]
+
+Code = Literal["exception", "wrong_type", "wrong_length", "not_finite", "out_of_range", "deadline", "died"]
+Status = Literal["ok", "degraded", "crashed", "not_run"]
+
+LIMIT: Final = 1.000000001  # what a conviction may exceed 1 by before it is refused (G-23)
+STREAK: Final = 3  # refused answers in a row that end a window (G-25)
+
+
+class Refused(Exception):
+    """An answer that is no commitment: `code` of G-23 and the index of the first offending value, if there is one."""
+
+    def __init__(self, code: Code, position: int | None = None) -> None:
+        super().__init__(code)
+        self.code: Code = code
+        self.position = position
+
+
+class _Ending(NamedTuple):
+    """Stands for an answer that never came."""
+
+    code: Code
+
+
+LATE: Final = _Ending("deadline")
+DIED: Final = _Ending("died")
+
+
+def _number(value: object) -> float:
+    """The double a real number stores; NaN for `pd.NA`, infinity beyond float64. TypeError for anything else (G-22)."""
+    if isinstance(value, float):
+        return float.__pos__(value)  # a subclass is the double it stores: its methods are not asked
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return int.__float__(value)
+        except OverflowError:
+            return float("inf")
+    if isinstance(value, np.integer | np.floating) or (_is_plain_array(value) and value.ndim == 0):
+        return float(np.asarray(value).astype(np.float64)[()])
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and value is pandas.NA:
+        return float("nan")
+    raise TypeError
+
+
+def _is_plain_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and not isinstance(value, np.ma.MaskedArray)
+
+
+def _column(value: Any) -> F64 | None:
+    """A numeric array or Series as F64 of its own shape; None if it is neither."""
+    if isinstance(value, np.ndarray):
+        if not _is_plain_array(value):
+            raise Refused("wrong_type")
+        return np.asarray(value).astype(np.float64)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(value, pandas.Series):
+        if getattr(value.dtype, "kind", "O") not in "iuf":
+            raise Refused("wrong_type")
+        column: F64 = value.to_numpy(dtype=np.float64, na_value=np.nan)
+        return column
+    return None
+
+
+def _members(value: Sequence[object]) -> list[float]:
+    """The doubles of a list or tuple. Raises Refused("wrong_type") at the first member that is no number."""
+    values = []
+    for position, member in enumerate(value):
+        try:
+            values.append(member + 0.0 if type(member) is float else _number(member))
+        except TypeError:
+            raise Refused("wrong_type", position) from None
+    return values
+
+
+def flatten(value: object, remaining: int) -> Sequence[float] | F64 | None:
+    """One double per remaining horizon, not yet bounded; None keeps the standing curve. Raises Refused (G-22, G-23)."""
+    if value is None:
+        return None
+    kind = type(value)
+    if kind is float:
+        return [value] * remaining  # type: ignore[list-item]  # `kind` narrows nothing
+    if isinstance(value, list | tuple):
+        values = _members(value)
+        if len(values) != remaining:
+            raise Refused("wrong_length")
+        return values
+    try:
+        return [_number(value)] * remaining
+    except TypeError:
+        pass
+    column = _column(value)
+    if column is None:
+        raise Refused("wrong_type")
+    if column.shape != (remaining,):
+        raise Refused("wrong_length")
+    return column if remaining > 32 else column.tolist()
+
+
+def bound(values: Sequence[float] | F64) -> Sequence[float] | F64:
+    """The values as convictions: finite, in [-1, 1], no negative zero. Raises Refused with the first offender (G-23)."""
+    if isinstance(values, np.ndarray) or len(values) > 32:
+        array_ = np.asarray(values, dtype=np.float64) + 0.0
+        if not (np.abs(array_) <= 1.0).all():
+            array_ = np.asarray(_snap(array_.tolist()))
+        return array_
+    for value in values:
+        if not -1.0 <= value <= 1.0:
+            return _snap(values)
+    return [value + 0.0 for value in values]
+
+
+def _snap(values: Iterable[float]) -> list[float]:
+    values = list(values)
+    for position, value in enumerate(values):
+        if not -float("inf") < value < float("inf"):
+            raise Refused("not_finite", position)
+    for position, value in enumerate(values):
+        if not -LIMIT <= value <= LIMIT:
+            raise Refused("out_of_range", position)
+    return [max(-1.0, min(1.0, value)) + 0.0 for value in values]
+
+
+def read_commitment(value: object, remaining: int) -> F64 | None:
+    """A predictor's answer as F64[remaining] convictions, knots i+1..G in order; None keeps the standing curve.
+
+    Raises Refused(code, position) by the first check of G-23 that fails. The curve is a copy.
+
+    >>> read_commitment(0.5, 3)
+    array([0.5, 0.5, 0.5])
+    """
+    values = flatten(value, remaining)
+    if values is None:
+        return None
+    curve = np.array(bound(values), dtype=np.float64)
+    read_only(curve)
+    return curve
+
+
+class Standing:
+    """The curve that stands in one window, anchor by anchor (G-21, G-24, G-25).
+
+    `curve` holds knots 1..G; at anchor i its tail from i on stands. `cells` is the window's [G, G+1] table, row-major.
+    """
+
+    __slots__ = ("cells", "curve", "refused", "steps", "streak")
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.curve = array("d", bytes(8 * steps))
+        self.cells = array("d", bytes(8 * steps * (steps + 1)))
+        self.streak = 0
+        self.refused: list[tuple[Code, int, int | None]] = []
+
+    def commit(self, anchor: int, values: Sequence[float] | F64 | None) -> None:
+        """Let `values` (bounded, one per remaining horizon) stand from `anchor` on; None keeps what stands."""
+        self.streak = 0
+        if values is not None:
+            self.curve[anchor:] = array("d", values)
+        self._write(anchor)
+
+    def refuse(self, anchor: int, code: Code, position: int | None = None) -> None:
+        """Go flat from `anchor` on: a refused answer never leaves the old curve to earn (G-24)."""
+        self.streak += 1
+        self.refused.append((code, anchor, None if position is None else anchor + 1 + position))
+        self.curve[anchor:] = array("d", bytes(8 * (self.steps - anchor)))
+        self._write(anchor)
+
+    def _write(self, anchor: int) -> None:
+        row = anchor * (self.steps + 1)
+        self.cells[row + anchor + 1 : row + self.steps + 1] = self.curve[anchor:]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the window is not asked any further: three refusals in a row, a deadline or a death."""
+        return self.streak >= STREAK or (bool(self.refused) and self.refused[-1][0] in ("deadline", "died"))
+
+    @property
+    def status(self) -> Status:
+        """`ok`, `degraded` or `crashed` (G-26)."""
+        if self.is_over:
+            return "crashed"
+        return "degraded" if self.refused else "ok"
+
+    def curves(self) -> F64:
+        """F64[G, G+1]: c[i, j] in [-1, 1] at anchor i for knot j, 0 where j <= i; read-only."""
+        table = np.frombuffer(self.cells, dtype=np.float64).reshape(self.steps, self.steps + 1).copy()
+        read_only(table)
+        return table
+
+
+@frozen(eq=False)
+class Walk:
+    """One window walked: `curves` F64[G, G+1], `refused` (code, anchor, knot or None), and the status of G-26."""
+
+    curves: F64
+    refused: list[tuple[Code, int, int | None]]
+    status: Status
+
+
+def walk_answers(steps: int, answers: Iterable[object]) -> Walk:
+    """Walk one window over given answers: values, exceptions, LATE or DIED, one per anchor (G-20 to G-26).
+
+    >>> walk_answers(2, [1, None]).curves.tolist()
+    [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
+    """
+    standing = Standing(steps)
+    for anchor, answer in zip(range(steps), answers, strict=False):
+        if isinstance(answer, _Ending):
+            standing.refuse(anchor, answer.code)
+        elif isinstance(answer, BaseException) or (isinstance(answer, type) and issubclass(answer, BaseException)):
+            standing.refuse(anchor, "exception")
+        else:
+            try:
+                standing.commit(anchor, read_commitment(answer, steps - anchor))
+            except Refused as refused:
+                standing.refuse(anchor, refused.code, refused.position)
+        if standing.is_over:
+            break
+    return Walk(standing.curves(), standing.refused, standing.status)
+
+
+_PLACE = struct.Struct("<II")
+
+
+def link(head: bytes, ordinal: int, anchor: int, label: bytes, curve: bytes, prefix: bytes) -> bytes:
+    """The next link of the sealed chain, 32 bytes: sha256 of the fields in order (DESIGN 4).
+
+    `head` is the previous link (32 zero bytes at first), `ordinal` and `anchor` go in as u32, `label` is `set:`,
+    `keep:` or `refused:<code>`, `curve` the standing curve as little-endian float64 for knots i+1..G, `prefix` the
+    digest of the revealed prefix (PF-27).
+    """
+    return sha256(head + _PLACE.pack(ordinal, anchor) + label + curve + prefix).digest()
