@@ -11,10 +11,24 @@ from blindcast.records import F64, Grid
 
 __all__ = ["METRICS", "exposures", "metrics", "metrics_csv", "step_returns"]
 
-METRICS = (
-    "trade_count bars windows sessions final_equity total_return max_drawdown sharpe_per_bar periods_per_year benchmark_return avg_exposure "
-    "turnover reward_bps mean_reward_per_market_bps hit_rate crashed_windows"
-).split()
+METRICS = (  # exact columns, in order
+    "trade_count",
+    "bars",
+    "windows",
+    "sessions",
+    "final_equity",
+    "total_return",
+    "max_drawdown",
+    "sharpe_per_bar",
+    "periods_per_year",
+    "benchmark_return",
+    "avg_exposure",
+    "turnover",
+    "reward_bps",
+    "mean_reward_per_market_bps",
+    "hit_rate",
+    "crashed_windows",
+)
 YEAR_S = 31_536_000  # a market that never closes
 
 

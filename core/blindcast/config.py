@@ -17,7 +17,7 @@ from blindcast.faults import Fault, Faults, constructor_fault, refused
 from blindcast.names import nearest
 from blindcast.options import REQUIRED, Option, options_of
 
-__all__ = ["Option", "fault_of", "fill", "make_converter", "options_of", "structure", "type_words"]
+__all__ = ["Option", "fill", "make_converter", "options_of", "refusal_of", "structure", "type_words"]
 
 T = TypeVar("T")
 
@@ -52,8 +52,9 @@ def make_converter() -> Converter:
         converter.register_structure_hook_func(predicate, hook)
 
     on(lambda t: t in (Any, object), lambda value, _: value)
-    on(lambda t: t in (int, str, bool), _exact)
-    on(lambda t: t is float, _number)
+    for scalar in (int, str, bool):
+        converter.register_structure_hook(scalar, _exact)  # cattrs asks for these by class, before any predicate
+    converter.register_structure_hook(float, _number)
     on(lambda t: isinstance(t, type) and issubclass(t, Path), _path)
     on(lambda t: isinstance(t, type) and issubclass(t, Enum), _member)
     on(lambda t: get_origin(t) is Literal, _literal)
@@ -85,13 +86,15 @@ def fill(table: Mapping[str, object], target: Callable[..., object], path: str =
     options = options_of(target)
     values, faults = _values(make_converter(), table, options)
     if faults:
-        raise refused(Faults(faults), path, where)
+        raise refused(Faults([*faults, *_bad_values(target, values)]), path, where)
     return {option.name: values.get(option.name, option.default) for option in options}
 
 
-def fault_of(error: Exception, target: Callable[..., object], path: str = "", *, where: str = "", value: object = None) -> DataError:
-    """`config_bad_value` of what a constructor raised (P-31)."""
-    return refused(Faults([constructor_fault(error, [option.name for option in options_of(target)], value)]), path, where)
+def refusal_of(
+    error: Exception, target: Callable[..., object], values: Mapping[str, object], path: str = "", *, where: str = ""
+) -> DataError:
+    """`config_bad_value` of what a constructor raised, by the path of the option whose validator it was (P-31)."""
+    return refused(Faults(_constructor_faults(error, target, values)), path, where)
 
 
 def _exact(value: object, cls: type) -> object:
@@ -195,11 +198,11 @@ def _table(converter: Converter, value: object, cls: type[T]) -> T:
     options = options_of(cls)
     values, faults = _values(converter, value, options)
     if faults:
-        raise Faults([*faults, *_validated(cls, values)])
+        raise Faults([*faults, *_bad_values(cls, values)])
     try:
         return cls(**values)
     except (ValueError, TypeError) as error:
-        raise Faults([constructor_fault(error, [option.name for option in options], value)]) from error
+        raise Faults(_constructor_faults(error, cls, values)) from error
 
 
 def _values(converter: Converter, table: object, options: Sequence[Option]) -> tuple[dict[str, object], list[Fault]]:
@@ -225,16 +228,22 @@ def _values(converter: Converter, table: object, options: Sequence[Option]) -> t
     return values, faults
 
 
-def _validated(cls: type, values: Mapping[str, object]) -> list[Fault]:
-    """What attrs' own validators say of the values that have the right type, while other keys are wrong."""
+def _constructor_faults(error: Exception, target: Callable[..., object], values: Mapping[str, object]) -> list[Fault]:
+    """The faults behind a constructor's error: those of its validators, when one of them is what it raised."""
+    told = constructor_fault(error, values)
+    found = _bad_values(target, values)
+    return found if any(fault.expected == told.expected for fault in found) else [told]
+
+
+def _bad_values(target: Callable[..., object], values: Mapping[str, object]) -> list[Fault]:
+    """What each attrs validator says of its value alone; one that needs the whole object has its say when that is built."""
     faults = []
-    for attribute in attrs.fields(cls) if attrs.has(cls) else ():
-        validator = attribute.validator
-        if attribute.alias in values and type(validator).__module__ == "attr.validators":
+    for attribute in attrs.fields(target) if isinstance(target, type) and attrs.has(target) else ():
+        if attribute.validator is not None and attribute.alias in values:
             try:
-                validator(None, attribute, values[attribute.alias])  # attrs' own look at the value alone
-            except (ValueError, TypeError) as error:
-                faults.append(constructor_fault(error, [attribute.alias], values))
-            except Exception:  # nested in one of attrs' own, and needs the object: told when the object is built
+                attribute.validator(None, attribute, values[attribute.alias])
+            except ValueError as error:
+                faults.append(attrs.evolve(constructor_fault(error, values), path=(attribute.alias,), value=values[attribute.alias]))
+            except Exception:  # it asked the object that is not there yet
                 continue
     return faults

@@ -104,7 +104,9 @@ def convene(host: Host, spec: TaskSpec, *, beside: Path, home: Path, environ: Ma
     tables: dict[str, PluginTable] = {name: getattr(spec, name) for name in _KINDS}
     found = {name: host.find(kind, tables[name].use, from_spec=True) for name, kind in _KINDS.items()}
     filled = {name: host.options(_KINDS[name], table.use, table.options, where=name, from_spec=True) for name, table in tables.items()}
-    filled["source"] = {key: _place(value, beside, environ) if isinstance(value, Path) else value for key, value in filled["source"].items()}
+    filled["source"] = {
+        key: _place(value, beside, environ) if isinstance(value, Path) else value for key, value in filled["source"].items()
+    }
     source: DataSource = host.make(found["source"], filled["source"], where="source")
     anonymizer: Anonymizer = host.make(found["anonymizer"], tables["anonymizer"].options, where="anonymizer")
     grader: Grader = host.make(found["grader"], tables["grader"].options, where="grader")

@@ -33,12 +33,17 @@ class Entry:
 
 @frozen
 class Plugin:
-    """What became of an entry point. `api` is known once it was imported; `why` is told for all but `loaded`."""
+    """What became of an entry point. `api` is known once it was imported; `why` is told for all but `loaded`.
+
+    `import_ms` and `pulled` say what its import took: milliseconds, and modules that were not loaded before.
+    """
 
     entry: Entry
     status: Literal["loaded", "broken", "refused"]
     why: str = ""
     api: int | None = None
+    import_ms: float = 0.0
+    pulled: int = 0
 
 
 @frozen

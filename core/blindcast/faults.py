@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 from attrs import frozen
@@ -44,14 +44,13 @@ class Faults(Exception):
         return [attrs.evolve(fault, path=(step, *fault.path)) for fault in self.faults]
 
 
-def constructor_fault(error: Exception, names: Sequence[str], value: object) -> Fault:
-    """`config_bad_value` of a validator's or constructor's error; attrs' texts begin with the field's name."""
+def constructor_fault(error: Exception, values: Mapping[str, object]) -> Fault:
+    """`config_bad_value` of a validator's or constructor's error; attrs' own texts begin with the field's name."""
     words = str(error.args[0] if error.args else error) or type(error).__name__
     quoted = re.match(r"'(\w+)' (.*)", words, re.DOTALL)
-    if quoted is None or quoted[1] not in names:
-        return Fault((), "config_bad_value", value, words)
-    named = value.get(quoted[1]) if isinstance(value, dict) else value
-    return Fault((quoted[1],), "config_bad_value", named, quoted[2])
+    if quoted is None or quoted[1] not in values:
+        return Fault((), "config_bad_value", dict(values), words)
+    return Fault((quoted[1],), "config_bad_value", values[quoted[1]], quoted[2])
 
 
 def refused(faults: Faults, path: str = "", where: str = "") -> DataError:

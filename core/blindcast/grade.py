@@ -66,7 +66,10 @@ def grade_task(grader: Grader, ys: F64, curves: F64, scale_bps: float) -> Graded
 
 def _broken(what: str) -> FaultError:
     return FaultError(
-        "grader_broken", f"the grader is broken: {what}", expected="one finite number a window", do="`blindcast plugins doctor` checks graders"
+        "grader_broken",
+        f"the grader is broken: {what}",
+        expected="one finite number a window",
+        do="`blindcast plugins doctor` checks graders",
     )
 
 

@@ -40,6 +40,12 @@ def _check_summary(_offer: Offer, _attribute: Attribute[str], value: str) -> Non
         raise ValueError(f"an offer's summary must be one line of 1 to 72 characters, got {value!r}")
 
 
+def _requirements(items: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(items, str):
+        raise ValueError(f"an offer's requires must be several requirements, got the one text {items!r}")
+    return tuple(items)
+
+
 @frozen
 class Offer:
     """One thing a plugin offers under a name (P-10).
@@ -52,7 +58,7 @@ class Offer:
     target: str | object = field(validator=_check_target)
     summary: str = field(validator=_check_summary)
     protocol: str = field(default="", kw_only=True)
-    requires: tuple[str, ...] = field(default=(), kw_only=True, converter=tuple)
+    requires: tuple[str, ...] = field(default=(), kw_only=True, converter=_requirements)
 
 
 class Hooks:

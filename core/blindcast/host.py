@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
@@ -14,14 +15,14 @@ import attrs
 
 from blindcast import discovery
 from blindcast.blame import ambiguous, broken_target, unknown
-from blindcast.config import fault_of, fill
+from blindcast.config import fill, refusal_of
 from blindcast.discovery import Entry, Plugin, Policy
 from blindcast.errors import FaultError
 from blindcast.kinds import KINDS
 from blindcast.names import distribution_key, name_key
 from blindcast.options import options_of
 from blindcast.plain import Plain
-from blindcast.registration import Broken, Offered, Refusal, Stage, drain, hooks_of, load, quiet
+from blindcast.registration import Broken, Offered, Refusal, Stage, load, quiet, register
 from blindcast.targets import imported, located
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Host:
             if entry in refused:
                 self._plugins.append(Plugin(entry, "refused", refused[entry]))
             else:
-                self._plugins.append(self._loaded(entry, lambda entry=entry: load(entry)))  # type: ignore[misc]  # mypy cannot infer a defaulted lambda
+                self._take(entry, partial(load, entry))
 
     @contextmanager
     def plug(self, module: ModuleType, distribution: str = "plugged") -> Iterator[None]:
@@ -94,7 +95,7 @@ class Host:
         kept = list(self._plugins), list(self._offers), list(self._broken)
         entry = Entry(distribution_key(distribution), module.__name__.rpartition(".")[2], module.__name__, "0")
         try:
-            self._plugins.append(self._loaded(entry, lambda: module))
+            self._take(entry, lambda: module)
             yield
         finally:
             self._plugins, self._offers, self._broken = kept
@@ -202,7 +203,7 @@ class Host:
             with quiet():
                 return target(**given)
         except (ValueError, TypeError) as error:
-            raise fault_of(error, target, where, where=offered.name, value=dict(options)) from error
+            raise refusal_of(error, target, given, where, where=offered.name) from error
         except (Exception, SystemExit) as error:
             self._blame(offered, "build", error)
 
@@ -228,30 +229,11 @@ class Host:
         if not self._is_discovered:
             self.discover()
 
-    def _loaded(self, entry: Entry, module_of: Callable[[], object]) -> Plugin:
-        """Import, register and drain one plugin; every failure is recorded where it belongs."""
-        stage: Stage = "import"
-        api = None
-        try:
-            with quiet():
-                module = module_of()
-                stage = "register"
-                api, hooks = hooks_of(module)
-        except (Exception, SystemExit) as error:
-            broken = Broken(entry.key, entry.distribution, stage, error, entry.version)
-            self._broken.append(broken)
-            return Plugin(entry, "broken", f"{stage}: {broken.message}")
-        failed = [kind for kind in KINDS if kind in hooks and not self._drained(kind, hooks[kind], entry)]
-        return Plugin(entry, "broken" if failed else "loaded", f"offer: {', '.join(failed)}" if failed else "", api)
-
-    def _drained(self, kind: str, hook: Callable[[], Any], entry: Entry) -> bool:
-        try:
-            with quiet():
-                self._offers += drain(kind, hook, entry)
-        except (Exception, SystemExit) as error:
-            self._broken.append(Broken(entry.key, entry.distribution, "offer", error, entry.version, kind))
-            return False
-        return True
+    def _take(self, entry: Entry, module_of: Callable[[], object]) -> None:
+        plugin, offers, broken = register(entry, module_of)
+        self._plugins.append(plugin)
+        self._offers += offers
+        self._broken += broken
 
     def _target(self, offered: Offered) -> Callable[..., Any]:
         """The class or plain function to build. Anything else is Broken (`build`)."""

@@ -1,5 +1,6 @@
 """What a grade may be believed: statistics over windows (grading.md section 7)."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import log
 
@@ -12,7 +13,7 @@ def expected_best(n: int) -> float:
 
     Integrated by parts: 1 - Phi^N over x > 0 less Phi^N over x < 0. Raises ValueError unless `n` is an integer >= 1.
     """
-    if isinstance(n, bool) or int(n) != n or n < 1:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise ValueError(f"a number of trials is an integer >= 1, got {n!r}")
     if n == 1:
         return 0.0
@@ -23,8 +24,10 @@ def expected_best(n: int) -> float:
     def at_most(x: float) -> float:
         return float(n * log_ndtr(x))  # log of Phi(x)^N
 
-    middle = float(ndtri_exp(log(0.5) / n))  # the median of the largest
-    tight = {"epsabs": 1e-13, "epsrel": 1e-13, "limit": 200}
-    above = sum(quad(lambda x: -float(np.expm1(at_most(x))), low, high, **tight)[0] for low, high in ((0.0, middle), (middle, middle + 10.0)))
-    below = quad(lambda x: float(np.exp(at_most(x))), -40.0, 0.0, points=(-3.0,), **tight)[0]
-    return float(above - below)
+    def integral(of: Callable[[float], float], low: float, high: float) -> float:
+        return float(quad(of, low, high, epsabs=1e-13, epsrel=1e-13, limit=200)[0])
+
+    middle = float(ndtri_exp(log(0.5) / n))  # the median of the largest: the integrand falls there
+    above = sum(integral(lambda x: -float(np.expm1(at_most(x))), low, low + span) for low, span in ((0.0, middle), (middle, 10.0)))
+    below = sum(integral(lambda x: float(np.exp(at_most(x))), low, high) for low, high in ((-40.0, -3.0), (-3.0, 0.0)))
+    return above - below

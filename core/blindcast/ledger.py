@@ -16,7 +16,7 @@ from attrs import asdict, frozen
 from blindcast.entries import METADATA, Entry, append, checked, head
 from blindcast.errors import BudgetError, FaultError
 
-__all__ = ["Charge", "Ledger"]
+__all__ = ["Charge", "Ledger", "query_refused"]
 
 _LOCK: Final = 7_216_030_561  # PostgreSQL advisory lock of the ledger: any constant of our own
 
@@ -95,13 +95,7 @@ class Ledger:
                 return trial, None, None
             query = 1 + sum(_counts(row, "holdout_query", spend.pool_digest, "test") for row in rows)
             if query > holdout_queries:
-                raise BudgetError(
-                    "holdout_budget_spent",
-                    f"all {holdout_queries} holdout queries on this pool are spent",
-                    expected="a query left in [budget] holdout_queries",
-                    do="work on train, or ask whoever owns the pool for new data: a look at the test split cannot be taken back",
-                    spent=query - 1,
-                )
+                raise query_refused(holdout_queries)
             append(connection, rows[-1:], [("trial", spend.body()), ("holdout_query", spend.body())])
             return trial, query, holdout_queries - query
 
@@ -113,6 +107,17 @@ class Ledger:
 
     def _writing(self) -> Any:
         return _Transaction(self._engine)
+
+
+def query_refused(holdout_queries: int) -> BudgetError:
+    """The refusal of one query too many."""
+    return BudgetError(
+        "holdout_budget_spent",
+        f"all {holdout_queries} holdout queries on this pool are spent",
+        expected="a query left in [budget] holdout_queries",
+        do="work on train, or ask whoever owns the pool for new data: a look at the test split cannot be taken back",
+        holdout_queries=holdout_queries,
+    )
 
 
 def _counts(entry: Entry, kind: str, pool_digest: str, split: str) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Final
 
@@ -57,7 +57,7 @@ def options_of(target: Callable[..., object]) -> tuple[Option, ...]:
     return _of_init(target, scopes)
 
 
-def _of_init(target: type, scopes: list[Mapping[str, object]]) -> tuple[Option, ...]:
+def _of_init(target: type, scopes: Sequence[Mapping[str, object]]) -> tuple[Option, ...]:
     init = target.__dict__.get("__init__") or getattr(target, "__init__")  # noqa: B009  # mypy: reading it off the type is unsound
     if init is object.__init__:
         return ()
@@ -85,7 +85,7 @@ def _attrs_default(attribute: attrs.Attribute[object]) -> object:
     return default
 
 
-def _annotation(name: str, annotation: object, scopes: list[Mapping[str, object]]) -> object:
+def _annotation(name: str, annotation: object, scopes: Sequence[Mapping[str, object]]) -> object:
     if annotation is inspect.Parameter.empty:
         raise TypeError(f"option {name!r} has no annotation")
     fault: Exception | None = None

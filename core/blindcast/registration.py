@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from types import ModuleType
@@ -14,12 +15,12 @@ import attrs
 import pluggy
 from attrs import frozen
 
-from blindcast.discovery import Entry
+from blindcast.discovery import Entry, Plugin
 from blindcast.hookspecs import API, Hooks, Offer
 from blindcast.kinds import KINDS, OBSERVERS
 from blindcast.names import did_you_mean, name_key
 
-__all__ = ["Broken", "Offered", "Refusal", "Stage", "drain", "hooks_of", "load", "quiet"]
+__all__ = ["Broken", "Offered", "Refusal", "Stage", "drain", "hooks_of", "load", "quiet", "register"]
 
 Stage: TypeAlias = Literal["import", "register", "offer", "resolve", "build", "observe"]
 Hook: TypeAlias = Callable[[], Iterable[Offer] | None]
@@ -122,6 +123,31 @@ def load(entry: Entry) -> object:
     for part in attribute.split("[")[0].strip().split(".") if attribute else ():
         found = getattr(found, part)
     return found
+
+
+def register(entry: Entry, module_of: Callable[[], object]) -> tuple[Plugin, tuple[Offered, ...], tuple[Broken, ...]]:
+    """What became of one plugin: imported, registered and drained, every failure recorded where it belongs (P-22)."""
+    stage: Stage = "import"
+    started, loaded = time.perf_counter(), len(sys.modules)
+    try:
+        with quiet():
+            module = module_of()
+            import_ms, pulled = round(1e3 * (time.perf_counter() - started), 3), len(sys.modules) - loaded
+            stage = "register"
+            api, hooks = hooks_of(module)
+    except (Exception, SystemExit) as error:
+        refused = Broken(entry.key, entry.distribution, stage, error, entry.version)
+        return Plugin(entry, "broken", f"{stage}: {refused.message}"), (), (refused,)
+    offers: list[Offered] = []
+    broken: list[Broken] = []
+    for kind in (kind for kind in KINDS if kind in hooks):
+        try:
+            with quiet():
+                offers += drain(kind, hooks[kind], entry)
+        except (Exception, SystemExit) as error:
+            broken.append(Broken(entry.key, entry.distribution, "offer", error, entry.version, kind))
+    why = "; ".join(f"offer {one.hook}: {one.message}" for one in broken)
+    return Plugin(entry, "broken" if broken else "loaded", why, api, import_ms, pulled), tuple(offers), tuple(broken)
 
 
 def hooks_of(plugin: object) -> tuple[int, Mapping[str, Hook]]:

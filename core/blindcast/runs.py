@@ -246,7 +246,10 @@ def open_run(home: Path, name: str) -> Run:
     matches = [run for run in runs if name in (run.run_id, run.run_id[-6:])]
     if len(matches) > 1:
         raise UsageError(
-            "run_ambiguous", f"{name} names {len(matches)} runs", expected="one run", do="give the whole id: " + ", ".join(r.run_id for r in matches)
+            "run_ambiguous",
+            f"{name} names {len(matches)} runs",
+            expected="one run",
+            do="give the whole id: " + ", ".join(r.run_id for r in matches),
         )
     if not matches:
         known = [run.run_id for run in runs]
@@ -254,6 +257,8 @@ def open_run(home: Path, name: str) -> Run:
             "run_unknown",
             f"there is no run {name!r}",
             expected="a run id, its 6 hex, `last` or a path",
-            do=did_you_mean(name, known, "`blindcast runs list` shows them" if runs else "there are no runs yet: `blindcast demo` makes some"),
+            do=did_you_mean(
+                name, known, "`blindcast runs list` shows them" if runs else "there are no runs yet: `blindcast demo` makes some"
+            ),
         )
     return matches[0]

@@ -81,7 +81,7 @@ class _Tables:
     anonymizer: Mapping[str, Any] = field(factory=lambda: {"use": "bps"})
     grader: Mapping[str, Any] = field(factory=lambda: {"use": "earliness_x_horizon"})
     grid: GridTable = GridTable()
-    split: Split = Split()
+    split: Split = field(factory=Split)
     budget: Budget = Budget()
     isolation: IsolationTable = IsolationTable()
 
@@ -103,9 +103,7 @@ class TaskSpec:
     @property
     def policy(self) -> Policy:
         """What the task asks of its isolation."""
-        limits = Limits(
-            run_wall_s=self.budget.run_wall_s, step_wall_s=self.budget.step_wall_s, memory_mb=self.isolation.memory_mb
-        )
+        limits = Limits(run_wall_s=self.budget.run_wall_s, step_wall_s=self.budget.step_wall_s, memory_mb=self.isolation.memory_mb)
         return Policy(limits, (self.isolation.uid_range[0], self.isolation.uid_range[1]))
 
 
@@ -113,7 +111,10 @@ def parse_spec(table: Mapping[str, Any], path: str = "task") -> TaskSpec:
     """Structure a spec. Raises DataError `config_*` with path, value and suggestion, or `spec_schema`."""
     if table.get("schema") != SCHEMA:
         raise DataError(
-            "spec_schema", f"{path}: schema is {table.get('schema')!r}", expected=f'schema = "{SCHEMA}"', do="`blindcast task build` writes one"
+            "spec_schema",
+            f"{path}: schema is {table.get('schema')!r}",
+            expected=f'schema = "{SCHEMA}"',
+            do="`blindcast task build` writes one",
         )
     tables = structure(table, _Tables)
     return TaskSpec(
@@ -147,7 +148,10 @@ def read_spec(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise DataError(
-            "spec_missing", f"there is no task file {path}", expected="a TOML file", do="`blindcast task build --pool POOL -o task.toml` writes one"
+            "spec_missing",
+            f"there is no task file {path}",
+            expected="a TOML file",
+            do="`blindcast task build --pool POOL -o task.toml` writes one",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise DataError("spec_unreadable", f"{path}: {error}", expected="TOML 1.0, UTF-8", do="mend the line it names") from None
@@ -160,12 +164,16 @@ def apply_settings(table: Mapping[str, Any], settings: Iterable[str]) -> dict[st
         key, equals, text = setting.partition("=")
         parts = key.strip().split(".")
         if not equals or not all(parts) or len(parts) > 2:
-            raise UsageError("bad_setting", f"--set {setting!r} names no key", expected="TABLE.KEY=VALUE", do="for example --set split.targets=10")
+            raise UsageError(
+                "bad_setting", f"--set {setting!r} names no key", expected="TABLE.KEY=VALUE", do="for example --set split.targets=10"
+            )
         place = result
         if len(parts) == 2:
             place = result.setdefault(parts[0], {})
             if not isinstance(place, dict):
-                raise UsageError("bad_setting", f"--set {setting!r}: {parts[0]} is no table", expected="TABLE.KEY=VALUE", do="see DESIGN: task spec")
+                raise UsageError(
+                    "bad_setting", f"--set {setting!r}: {parts[0]} is no table", expected="TABLE.KEY=VALUE", do="see DESIGN: task spec"
+                )
         place[parts[-1]] = _value(text.strip())
     return result
 

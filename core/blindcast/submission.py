@@ -84,7 +84,10 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 _HINTS: Final = {
-    "missing": ("a .py file, or a folder that holds predictor.py", "check the path, or name a shipped predictor: `blindcast plugins list --kind predictors`"),
+    "missing": (
+        "a .py file, or a folder that holds predictor.py",
+        "check the path, or name a shipped predictor: `blindcast plugins list --kind predictors`",
+    ),
     "bad_kind": ("regular files and folders only: no links, no devices", "copy what the links point to"),
     "too_large": ("at most 1 MiB for a .py, 64 MiB for a folder", "make it smaller"),
     "too_many": ("at most 200 files", "pack your model into fewer files"),

@@ -22,11 +22,12 @@ LO, HI = slice(1, 2 * LEVELS + 1), slice(2 * LEVELS + 1, 4 * LEVELS + 1)
 BLOCK_ROWS = 512  # worked on at once: they stay in cache
 
 DESCRIPTION = (
-    "Each row of the ladder is one state of two queues that face each other. `t` is seconds since the window's start. `lo_L1` to `lo_L20` are "
-    "the levels of the lower side, nearest first, `hi_L1` to `hi_L20` those of the upper side, in basis points of the reference level at the "
-    "window's start, which is 0. `lo_W1`, `hi_W1` and so on are the weights that wait at these levels; 1 is the median weight at the start; "
-    "NaN in both is a missing level. `y` is the path halfway between `lo_L1` and `hi_L1` at each knot, in the same basis points. Each event has "
-    "its time `t` and its signed weight `value`, in the same unit: positive pushes towards the upper side, negative towards the lower."
+    "Each row of the ladder is one state of two queues that face each other. `t` is seconds since the window's start. `lo_L1` to "
+    "`lo_L20` are the levels of the lower side, nearest first, `hi_L1` to `hi_L20` those of the upper side, in basis points of the "
+    "reference level at the window's start, which is 0. `lo_W1`, `hi_W1` and so on are the weights that wait at these levels; 1 is the "
+    "median weight at the start; NaN in both is a missing level. `y` is the path halfway between the two nearest levels at each knot, "
+    "in the same basis points. Each event has its time `t` and its signed weight `value`, in the same units: positive pushes towards "
+    "the upper side, negative towards the lower."
 )
 
 
@@ -41,16 +42,17 @@ class Bps:
         book, prints = shown.book(window.book), shown.prints(window.trades)
         middle, unit = _units(window)
         knots_ns = window.grid.knots_ns(window.start_ns)
-        arrays = {
-            "ladder": _ladder(book, middle, unit, window.start_ns),
-            "events": np.column_stack((shown.seconds(prints.ts_ns - window.start_ns), (prints.signed / unit).astype(np.float32))),
-            "y": window.y.astype(np.float32).astype(np.float64),
-            "ladder_until": shown.until(book.ts_ns, knots_ns),
-            "events_until": shown.until(prints.ts_ns, knots_ns),
-        }
-        for array in arrays.values():
+        blinded = Blinded(
+            columns=COLUMNS,
+            ladder=_ladder(book, middle, unit, window.start_ns),
+            events=np.column_stack((shown.seconds(prints.ts_ns - window.start_ns), (prints.signed / unit).astype(np.float32))),
+            y=window.y.astype(np.float32).astype(np.float64),
+            ladder_until=shown.until(book.ts_ns, knots_ns),
+            events_until=shown.until(prints.ts_ns, knots_ns),
+        )
+        for array in (blinded.ladder, blinded.events, blinded.y, blinded.ladder_until, blinded.events_until):
             read_only(array)
-        return Blinded(columns=COLUMNS, **arrays)
+        return blinded
 
     def describe(self) -> str:
         """What the columns mean, in one paragraph that names nothing."""

@@ -16,7 +16,7 @@ __all__ = ["MOVES_PER_S", "lean", "odds_shift"]
 LEVELS = slice(15, 20)  # levels 16 to 20
 FIRST_PART = 15  # nothing is shifted before window / FIRST_PART
 MOVES_PER_S = 0.4  # of the market
-SHIFT = 1.13  # so that a bet on the sign held from anchor 1 of 15 has ic = edge (measured at strength 0 and 1, 60 and 900 s)
+SHIFT = 1.17  # so that a bet on the sign held from anchor 1 of 15 has ic = edge (measured at strength 0 and 1, 60 and 900 s)
 
 
 def odds_shift(sign: int, edge: float, offsets_ns: I64, window_ns: int, growth: float) -> F64:
@@ -27,7 +27,7 @@ def odds_shift(sign: int, edge: float, offsets_ns: I64, window_ns: int, growth: 
     """
     shift = 0.5 * SHIFT * edge * math.sqrt(growth / (MOVES_PER_S * window_ns / 1e9))
     late = offsets_ns * FIRST_PART > window_ns
-    return np.asarray(late * (sign * shift))
+    return np.where(late, sign * shift, 0.0)
 
 
 def lean(bid_sz: I64, ask_sz: I64, sign: int) -> None:

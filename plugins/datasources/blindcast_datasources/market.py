@@ -6,14 +6,17 @@ window is the beginning of a longer one. Index 0 is the state before the window'
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 
 from blindcast.records import F64, I64
 from blindcast_datasources import edge as planted
 from blindcast_datasources.portable import U64, exp, normals, tanh, uniforms
 
-__all__ = ["HEADER_WORDS", "LEVELS", "ROW_WORDS", "Rows", "rows"]
+__all__ = ["HEADER_WORDS", "LEVELS", "ROW_WORDS", "States", "states"]
 
 LEVELS = 20
 DEEP = 2 * (LEVELS - 1)  # levels 2 to 20 of both sides
@@ -46,7 +49,7 @@ ROW_WORDS = _GAPS + DEEP // 2
 
 
 @frozen(eq=False)
-class Rows:
+class States:
     """n + 1 states of the book, the first before the window; sizes in lots, prices in ticks.
 
     `move` I64[n+1] ticks (0: none); `burst` F64[n+1] is the activity of prints; `prints_u` and `follow_u` are F64[n+1] uniforms
@@ -76,7 +79,7 @@ def _ou(noise: F64, step_s: float, tau_s: F64, sd: F64) -> F64:
     return np.asarray(x)
 
 
-def _held(values: I64, fresh: I64) -> I64:
+def _held(values: I64, fresh: NDArray[np.bool_]) -> I64:
     """Each row's newest value that is fresh, down the rows; row 0 must be fresh."""
     index = np.where(fresh, np.arange(len(values)).reshape((-1,) + (1,) * (values.ndim - 1)), 0)
     np.maximum.accumulate(index, axis=0, out=index)
@@ -135,8 +138,8 @@ def _sizes(ou: F64, deep: F64, pressure: F64, last_sign: I64) -> tuple[I64, I64]
 
 def _growth(strength: float, window_s: float) -> float:
     """The variance of the window's return over a fair coin's: each part of the pressure is a drift that lasts its time (an
-    OU's integral), flattened by tanh and by uneven sizes."""
-    flat = ODDS / (1.0 + (ODDS * strength) * (ODDS * strength))
+    OU's integral), flattened by the swift part's tanh, E[1/cosh(v z)^2] = 1/sqrt(1 + pi/2 v^2) nearly, and by uneven sizes."""
+    flat = ODDS / math.sqrt(1.0 + 1.5708 * (ODDS * strength) * (ODDS * strength))
     total = 1.0
     for part, power in ((FAST, strength), (SLOW, strength), (DRIFT, strength * strength)):
         tau_s, drift = OU_S[part], flat * power * OU_SD[part]
@@ -145,7 +148,7 @@ def _growth(strength: float, window_s: float) -> float:
     return total
 
 
-def rows(header: U64, words: U64, *, row_ns: int, window_ns: int, strength: float, edge: float) -> Rows:
+def states(header: U64, words: U64, *, row_ns: int, window_ns: int, strength: float, edge: float) -> States:
     """The book of one window: `header` U64[4], `words` U64[n + 1, ROW_WORDS]; states lie `row_ns` apart, row 1 half a row in."""
     step_s, n = row_ns / 1e9, len(words)
     ou = _ou(normals(words[:, _OU:_DEEP]), step_s, np.array(OU_S), np.array(OU_SD))
@@ -176,4 +179,4 @@ def rows(header: U64, words: U64, *, row_ns: int, window_ns: int, strength: floa
     if edge:
         planted.lean(bid_sz, ask_sz, planted_sign)
     burst = exp(ou[:, BURST]) * vol
-    return Rows(bid_px, bid_sz, ask_px, ask_sz, move, burst, uniforms(words[:, _PRINTS]), uniforms(words[:, _FOLLOW]))
+    return States(bid_px, bid_sz, ask_px, ask_sz, move, burst, uniforms(words[:, _PRINTS]), uniforms(words[:, _FOLLOW]))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from attrs import field, frozen
 from attrs.validators import and_, ge, in_, instance_of, le
 from numpy.random import PCG64, SeedSequence
 
 from blindcast.errors import DataError, WindowUnknown
 from blindcast.records import F64, Dropped, Grid, Window, WindowRef, read_only
-from blindcast_datasources import market, synthetic_prints
-from blindcast_datasources.market import Rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from blindcast_datasources import market
+from blindcast_datasources.columns import BOOK, DEPTH, TRADES
+from blindcast_datasources.market import States
+from blindcast_datasources.synthetic_prints import MOST_PER_ROW, Tape, tape
 
 __all__ = ["Synthetic", "truth"]
 
@@ -49,7 +48,7 @@ class Synthetic:
         self._check(grid)
         rows = _book_rows(grid, self._row_ns)
         prefix = self.digest()[:12]
-        prints = rows * synthetic_prints.MOST_PER_ROW
+        prints = rows * MOST_PER_ROW
         return [WindowRef(f"{prefix}-{k}", self._start_ns(k), rows, prints) for k in range(self.windows_)]
 
     def dropped(self, grid: Grid) -> Sequence[Dropped]:
@@ -71,13 +70,11 @@ class Synthetic:
         # row 0 is the opening, half a row before the start; the last may lie on the last knot
         count = 1 + (grid.window_ns + self._row_ns // 2) // self._row_ns
         bits = PCG64(SeedSequence(self.seed, spawn_key=(self.version, k)))
-        tape = bits.jumped()
+        tape_bits = bits.jumped()
         header = bits.random_raw(market.HEADER_WORDS)
         words = bits.random_raw(count * market.ROW_WORDS).reshape(count, market.ROW_WORDS)
-        book = market.rows(
-            header, words, row_ns=self._row_ns, window_ns=grid.window_ns, strength=self._strength, edge=self._edge
-        )
-        prints = synthetic_prints.prints(book, tape.random_raw, self._row_ns)
+        book = market.states(header, words, row_ns=self._row_ns, window_ns=grid.window_ns, strength=self._strength, edge=self._edge)
+        prints = tape(book, tape_bits.random_raw, self._row_ns)
         start_ns, last = self._start_ns(k), _book_rows(grid, self._row_ns)
         return Window(
             ref=ref,
@@ -141,7 +138,7 @@ def _book_rows(grid: Grid, row_ns: int) -> int:
     return (grid.window_ns + row_ns // 2 - 1) // row_ns
 
 
-def _path(book: Rows, grid: Grid, row_ns: int) -> F64:
+def _path(book: States, grid: Grid, row_ns: int) -> F64:
     """F64[G+1] bps of the start: the newest mid at or before each knot (G-02, G-03)."""
     newest = (grid.knots_ns(0) + row_ns // 2) // row_ns
     mid2 = (book.bid_px[:, 0] + book.ask_px[:, 0])[newest]
@@ -151,58 +148,31 @@ def _path(book: Rows, grid: Grid, row_ns: int) -> F64:
     return y
 
 
-def _book_table(book: Rows, first: int, end: int, start_ns: int, row_ns: int) -> pa.Table:
-    import pyarrow as pa
-
-    seq = np.arange(first, end, dtype=np.int64)
-
-    def levels(values: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> pa.Array:
-        return pa.FixedSizeListArray.from_arrays(pa.array(values[first:end].ravel()), market.LEVELS)
-
-    lists = pa.list_(pa.int64(), market.LEVELS)
-    schema = pa.schema(
-        [
-            pa.field("ts_ns", pa.int64(), nullable=False),
-            pa.field("recv_ns", pa.int64()),
-            pa.field("seq", pa.int64()),
-            pa.field("flags", pa.uint16(), nullable=False),
-            *(pa.field(name, lists, nullable=False) for name in ("bid_px", "bid_sz", "ask_px", "ask_sz")),
-        ]
-    )
+def _book_table(book: States, first: int, end: int, start_ns: int, row_ns: int) -> pa.Table:
+    """States [first, end) in the pool's columns; state r lies r - 1/2 rows after the start."""
+    number = np.arange(first, end, dtype=np.int64)
+    levels = (pa.array(values[first:end].ravel()) for values in (book.bid_px, book.bid_sz, book.ask_px, book.ask_sz))
     columns = [
-        pa.array(start_ns + seq * row_ns - row_ns // 2),
-        pa.nulls(len(seq), pa.int64()),
-        pa.array(seq),
-        pa.array(np.zeros(len(seq), dtype=np.uint16)),
-        *(levels(values) for values in (book.bid_px, book.bid_sz, book.ask_px, book.ask_sz)),
+        pa.array(start_ns + number * row_ns - row_ns // 2),
+        pa.nulls(len(number), pa.int64()),
+        pa.array(number),
+        pa.array(np.zeros(len(number), dtype=np.uint16)),
+        *(pa.FixedSizeListArray.from_arrays(values, DEPTH) for values in levels),
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=BOOK)
 
 
-def _trades_table(prints: synthetic_prints.Prints, start_ns: int, window_ns: int) -> pa.Table:
-    import pyarrow as pa
-
-    n = int(np.searchsorted(prints.offset_ns, window_ns))
-    schema = pa.schema(
-        [
-            pa.field("ts_ns", pa.int64(), nullable=False),
-            pa.field("recv_ns", pa.int64()),
-            pa.field("px", pa.int64(), nullable=False),
-            pa.field("sz", pa.int64(), nullable=False),
-            pa.field("side", pa.int8(), nullable=False),
-            pa.field("trade_id", pa.int64()),
-            pa.field("kind", pa.uint8(), nullable=False),
-            pa.field("n", pa.uint16(), nullable=False),
-        ]
-    )
+def _trades_table(tape: Tape, start_ns: int, window_ns: int) -> pa.Table:
+    """The prints of [start, start + T) in the pool's columns."""
+    n = int(np.searchsorted(tape.offset_ns, window_ns))
     columns = [
-        pa.array(start_ns + prints.offset_ns[:n]),
+        pa.array(start_ns + tape.offset_ns[:n]),
         pa.nulls(n, pa.int64()),
-        pa.array(prints.px[:n]),
-        pa.array(prints.sz[:n]),
-        pa.array(prints.side[:n].astype(np.int8)),
+        pa.array(tape.px[:n]),
+        pa.array(tape.sz[:n]),
+        pa.array(tape.side[:n].astype(np.int8)),
         pa.array(np.arange(1, n + 1, dtype=np.int64)),
         pa.array(np.zeros(n, dtype=np.uint8)),
         pa.array(np.ones(n, dtype=np.uint16)),
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=TRADES)

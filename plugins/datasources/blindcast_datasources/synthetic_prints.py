@@ -11,10 +11,10 @@ import numpy as np
 from attrs import frozen
 
 from blindcast.records import F64, I64
-from blindcast_datasources.market import Rows
+from blindcast_datasources.market import States
 from blindcast_datasources.portable import U64, exp, normals, uniforms
 
-__all__ = ["MOST_PER_ROW", "Prints", "prints"]
+__all__ = ["MOST_PER_ROW", "Tape", "tape"]
 
 MOST_PER_ROW = 64
 RATE_PER_S = 1.0  # quiet rows
@@ -29,7 +29,7 @@ PRINT_WORDS = 3
 
 
 @frozen(eq=False)
-class Prints:
+class Tape:
     """Prints in time order: I64[m] ns since the window's start, ticks, lots; int8[m] side, +1 the taker bought."""
 
     offset_ns: I64
@@ -57,10 +57,10 @@ def _runs(words: U64) -> I64:
     lengths = np.minimum(1.0 / np.maximum(uniforms(words), 1.0 / RUN_MOST), RUN_MOST).astype(np.int64)
     signs = np.where(words & np.uint64(1), 1, -1)
     stray = ((words >> np.uint64(1)) & np.uint64(0xFF)) < STRAY
-    return np.where(stray, -1, 1) * np.repeat(signs, lengths)[: len(words)]
+    return np.asarray(np.where(stray, -1, 1) * np.repeat(signs, lengths)[: len(words)])
 
 
-def prints(book: Rows, draw: Callable[[int], U64], row_ns: int) -> Prints:
+def tape(book: States, draw: Callable[[int], U64], row_ns: int) -> Tape:
     """The tape of `book`; `draw(m)` gives m raw words of the tape's own stream."""
     moved = book.move != 0
     mean = book.burst * ((RATE_PER_S + (RATE_PER_S * RATE_MOVE) * moved) * (row_ns / 1e9))
@@ -73,4 +73,4 @@ def prints(book: Rows, draw: Callable[[int], U64], row_ns: int) -> Prints:
     offset = row * row_ns - half + np.floor(uniforms(words[:, _TIME]) * half).astype(np.int64)
     offset.sort()  # rows do not overlap: only within a row
     size = (LOTS * exp(LOTS_SD * normals(words[:, _SIZE]))).astype(np.int64) + 1
-    return Prints(offset, np.where(side > 0, book.ask_px[row, 0], book.bid_px[row, 0]), size, side)
+    return Tape(offset, np.where(side > 0, book.ask_px[row, 0], book.bid_px[row, 0]), size, side)

@@ -7,7 +7,6 @@ import numpy as np
 from attrs import frozen
 
 from blindcast.records import F64
-from blindcast_graders.segments import last_move_sign
 from blindcast_graders.kernel import (
     Returns,
     Room,
@@ -22,6 +21,7 @@ from blindcast_graders.kernel import (
     taken,
     total_weight,
 )
+from blindcast_graders.segments import last_move_sign
 
 __all__ = ["Tally", "baselines", "concentration", "explain", "tally", "waterfall"]
 
@@ -31,7 +31,7 @@ class Tally:
     """What one pass over a task's windows adds up: F64[cells] over all windows, F64[W] per window.
 
     Per cell: `sizes` sum of |c|, `signs` of sgn c, `moves` of b = r * w, `signed` of sgn(c) * b, `earned` of c * b.
-    Per window: `rewards` of the curves.
+    Per window, as the grader would pay them, to the bit: `rewards` of the curves, `long` of a standing +1, `persistence` (G-43).
     """
 
     sizes: F64
@@ -40,6 +40,8 @@ class Tally:
     signed: F64
     earned: F64
     rewards: F64
+    long: F64
+    persistence: F64
 
 
 def tally(ys: F64, curves: F64, alpha: float = 1.0, returns: Returns = "window_bps") -> Tally:
@@ -47,37 +49,22 @@ def tally(ys: F64, curves: F64, alpha: float = 1.0, returns: Returns = "window_b
     ys, curves = checked(ys, curves)
     windows, steps = curves.shape[:2]
     ready, weight, cells = path(ys, returns), packed_weights(steps, alpha), cells_of(steps)
-    totals, partial = np.zeros((5, len(weight))), np.empty((windows, parts(steps)))
+    last = last_move_sign(np.diff(ys, axis=1))
+    totals, partial = np.zeros((5, len(weight))), np.empty((3, windows, parts(steps)))
     rooms = Room(), Room(), Room()
     for block in blocks(windows, steps):
         moves, convictions, work = (room.of(block) for room in rooms)
         price(ready, weight, cells, block, moves, work)
         taken(curves, block, cells.place, convictions)
-        total = totals[:, block.cells]
+        total, paid = totals[:, block.cells], partial[:, block.windows, block.part]
         total[0] += np.abs(convictions, out=work).sum(axis=0)
         total[1] += np.sign(convictions, out=work).sum(axis=0)
         total[2] += moves.sum(axis=0)
         total[3] += np.multiply(work, moves, out=work).sum(axis=0)
-        total[4] += np.multiply(moves, convictions, out=moves).sum(axis=0)
-        partial[block.windows, block.part] = sums(moves)
-    return Tally(*totals, rewards=sums(partial) + 0.0)
-
-
-def standing(ys: F64, alpha: float = 1.0, returns: Returns = "window_bps") -> tuple[F64, F64]:
-    """(F64[W], F64[W]): each window's reward of a standing +1, and of persistence (G-43), as the grader would pay them."""
-    ys = np.ascontiguousarray(ys, dtype=np.float64)
-    windows, steps = ys.shape[0], ys.shape[1] - 1
-    ready, weight, cells = path(ys, returns), packed_weights(steps, alpha), cells_of(steps)
-    last = last_move_sign(np.diff(ys, axis=1))
-    long, persistent = np.empty((windows, parts(steps))), np.empty((windows, parts(steps)))
-    room, spare = Room(), Room()
-    for block in blocks(windows, steps):
-        work = spare.of(block)
-        moves = price(ready, weight, cells, block, room.of(block), work)
-        long[block.windows, block.part] = sums(moves)
-        np.multiply(moves, taken(last, block, cells.anchor, work), out=work)
-        persistent[block.windows, block.part] = sums(work)
-    return sums(long) + 0.0, sums(persistent) + 0.0
+        total[4] += np.multiply(moves, convictions, out=work).sum(axis=0)
+        paid[0], paid[1] = sums(work), sums(moves)
+        paid[2] = sums(np.multiply(moves, taken(last, block, cells.anchor, work), out=work))
+    return Tally(*totals, *(sums(part) + 0.0 for part in partial))
 
 
 def baselines(
@@ -87,16 +74,21 @@ def baselines(
 
     `warmup_ys` F64[k, G+1], k may be 0. `best_of_n_coins` is None before the first trial.
     """
-    long, persistent = standing(ys, alpha, returns)
+    ys = np.asarray(ys, dtype=np.float64)
+    flat = np.broadcast_to(np.float64(0.0), (len(ys), ys.shape[1] - 1, ys.shape[1]))
+    return _baselines(tally(ys, flat, alpha, returns), warmup_ys, trials)
+
+
+def _baselines(done: Tally, warmup_ys: F64 | Sequence[Sequence[float]], trials: int) -> dict[str, float | None]:
     drift = math.fsum(float(warmup[-1]) for warmup in warmup_ys)
-    always_long = float(long.sum())
+    always_long = float(done.long.sum())
     return {
         "flat": 0.0,
         "always_long": always_long,
         "always_short": 0.0 - always_long,
         "warmup_drift": always_long * ((drift > 0) - (drift < 0)) + 0.0,
-        "persistence": float(persistent.sum()),
-        "best_of_n_coins": _best_of_coins(long, trials),
+        "persistence": float(done.persistence.sum()),
+        "best_of_n_coins": _best_of_coins(done.long, trials),
     }
 
 
@@ -148,7 +140,7 @@ def explain(ys: F64, curves: F64, warmup_ys: F64, trials: int, alpha: float, ret
     total = float(done.rewards.sum())
     return {
         "reward_wmean_bps": total / windows / total_weight(steps, alpha) if windows else None,
-        "baselines": baselines(ys, warmup_ys, alpha, trials, returns),
+        "baselines": _baselines(done, warmup_ys, trials),
         "waterfall": _waterfall(done, steps),
         "concentration": concentration(done.rewards, float(done.signed.sum())),
         "companion": None,

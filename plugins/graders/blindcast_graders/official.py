@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from attrs import Attribute, field, frozen
 
 from blindcast.records import F64, Outcome, WindowGrade
-from blindcast_graders.segments import PARTS, from_parts, window_parts
 from blindcast_graders.explain import explain
 from blindcast_graders.kernel import Returns, cells_of, checked, paid, priced, rewards, total_weight
+from blindcast_graders.segments import PARTS, from_parts, window_parts
 
 __all__ = ["EarlinessHorizon", "grader_id", "pairs"]
+
+_WINDOW_BPS: Final[Returns] = "window_bps"
 
 PAIR_CELLS = 4_000_000  # 32 MB of float64: how much of the curves `pairs` packs at once
 
@@ -49,7 +51,7 @@ class EarlinessHorizon:
     properties: ClassVar[frozenset[str]] = frozenset({"antisymmetric", "linear", "early_pays", "reach_pays", "fair"})
 
     alpha: float = field(default=1.0, validator=_check_alpha)
-    returns: Returns = field(default="window_bps", validator=_check_returns)
+    returns: Returns = field(default=_WINDOW_BPS, validator=_check_returns)
 
     def grade(self, outcome: Outcome, curves: F64) -> WindowGrade:
         """One window's reward in bps, and the parts of its diagnostics; `curves` F64[G, G+1]."""

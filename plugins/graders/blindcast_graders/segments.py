@@ -9,7 +9,7 @@ from blindcast.records import F64
 
 __all__ = ["PARTS", "diagnostics", "from_parts", "last_move_sign", "window_parts"]
 
-PARTS = ("segments", "called", "called_bps", "hit_bps", "squared_error", "moved", "pnl_bps", "persistence_pnl_bps")
+PARTS: tuple[str, ...] = ("segments", "called", "called_bps", "hit_bps", "squared_error", "moved", "pnl_bps", "persistence_pnl_bps")
 
 
 def last_move_sign(moves: F64) -> F64:

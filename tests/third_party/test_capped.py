@@ -1,0 +1,6 @@
+from blindcast.testing import conforms
+
+
+@conforms("graders", "capped")
+def test_capped(check):
+    check()
