@@ -27,7 +27,7 @@ from blindcast.submission import Submission, take
 from blindcast.tasks import SplitKind, cap
 from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker
-from blindcast.wire import ChildSeat, Clock
+from blindcast.wire import ChildSeat, RunClock
 
 __all__ = ["EXITS", "Conduct", "Order", "conduct"]
 
@@ -212,14 +212,14 @@ def _walk(run: Conduct, aside: Aside, ledger: Ledger, watch: Watch | None) -> No
     run.warmup_ys = np.array([y for y, _ in warmups])
     reveals = [reveal for _, reveal in warmups]
     context = Context(court.grid, court.alpha, reveals[0].columns, run.seed)
-    buffer = RevealBuffer.of(len(reveals[0].columns), *court.caps(), court.grid.steps)
-    clock = Clock(limits.run_wall_s)
+    buffer = RevealBuffer(reveals[0].columns, *court.caps(), court.grid.steps + 1)
+    clock = RunClock(limits.run_wall_s)
     try:
 
         def seat() -> ChildSeat:
             run.restarts += run.charged
             return ChildSeat(
-                run.backend.isolation, run.submission.folder, court.spec.policy, context, court.spec.isolation.state, buffer, reveals, clock
+                run.backend.isolation, run.submission.folder, court.spec.policy, context, court.spec.isolation.state, buffer, lambda: reveals, clock
             )
 
         first = _first_seat(run, seat)

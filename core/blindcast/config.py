@@ -55,7 +55,7 @@ def make_converter() -> Converter:
     for scalar in (int, str, bool):
         converter.register_structure_hook(scalar, _exact)  # cattrs asks for these by class, before any predicate
     converter.register_structure_hook(float, _number)
-    on(lambda t: isinstance(t, type) and issubclass(t, Path), _path)
+    converter.register_structure_hook(Path, _path)
     on(lambda t: isinstance(t, type) and issubclass(t, Enum), _member)
     on(lambda t: get_origin(t) is Literal, _literal)
     on(lambda t: get_origin(t) in (Union, UnionType), lambda value, t: _union(converter, value, t))

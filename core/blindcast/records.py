@@ -221,6 +221,7 @@ class SpawnSpec:
     buffer_fd: int
     buffer_bytes: int
     policy: Policy
+    cpu: int | None = None  # the slot's CPU; None: the backend takes the caller's
 
 
 @frozen

@@ -23,7 +23,7 @@ from blindcast.reveal import Reveal
 from blindcast.submission import take
 from blindcast.view import Context
 from blindcast.walk import Failure, RunBroken, Walked, Walker
-from blindcast.wire import ChildSeat, Clock
+from blindcast.wire import ChildSeat, RunClock
 
 __all__ = ["rehearse"]
 
@@ -71,11 +71,11 @@ class _Folds:
             nonlocal links
             links += 1
 
-        buffer = RevealBuffer.of(len(self.context.columns), *court.caps(), court.grid.steps)
+        buffer = RevealBuffer(self.context.columns, *court.caps(), court.grid.steps + 1)
         fitted = started
         try:
             seat = ChildSeat(
-                self.isolation, self.folder, court.spec.policy, self.context, "carry", buffer, others, Clock(court.spec.budget.run_wall_s)
+                self.isolation, self.folder, court.spec.policy, self.context, "carry", buffer, lambda: others, RunClock(court.spec.budget.run_wall_s)
             )
             fitted = time.monotonic()
             (walked,) = list(Walker(lambda: seat, count, court.grid.steps).walk(seat, [self.windows[k][1]]))

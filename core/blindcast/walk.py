@@ -44,8 +44,10 @@ class RunBroken(SeatLost):
 class Seat(Protocol):
     """Where a predictor sits, loaded, warmed and fitted."""
 
-    trace: str
-    """The text of the newest exception, for people; hostile where the predictor is."""
+    @property
+    def trace(self) -> str:
+        """The text of the newest exception, for people; hostile where the predictor is."""
+        ...
 
     def open(self, ordinal: int, reveal: Reveal) -> None:
         """Begin a window; nothing of it is shown yet."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 import blindcast
-from blindcast.cli.door import Door, run
+from blindcast.cli import door  # the module: names of commands, such as run, would be overwritten by their modules
 from blindcast.errors import FaultError
 from blindcast.names import name_key
 
@@ -67,7 +67,7 @@ class Table(click.Group):
 
 
 def _host(ctx: click.Context) -> Host:
-    return ctx.find_root().ensure_object(Door).host
+    return ctx.find_root().ensure_object(door.Door).host
 
 
 def _version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:
@@ -103,4 +103,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")  # a locale that is not UTF-8 gets `?`, not a crash (F-01)
-    return run(entry, sys.argv[1:] if argv is None else argv)
+    return door.run(entry, sys.argv[1:] if argv is None else argv)

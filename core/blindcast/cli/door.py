@@ -222,7 +222,11 @@ def _bug(error: BaseException) -> BlindcastError:
 def _usage(error: click.ClickException, prog: str) -> BlindcastError:
     """A fault of the command line in three parts, with the nearest command (F-07)."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    what = error.format_message().rstrip(".")
+    if context and type(error).__name__ == "NoArgsIsHelpError":  # its message is the whole help; click 8.1 has no such class
+        click.echo(context.get_help(), err=True)
+        what = "missing command"
+    else:
+        what = error.format_message().rstrip(".")
     path = context.command_path if context else prog
     expected = " ".join(context.get_usage().split()).removeprefix("Usage: ") if context else ""
     do = f"{path} --help"

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from attrs import evolve, field, frozen
-from attrs.validators import and_, ge, in_, instance_of, le
+from attrs.validators import and_, ge, in_, instance_of
 
 from blindcast.contracts import ImportReport
 from blindcast.errors import DataError, ImportDamaged
 from blindcast_datasources import wire
 from blindcast_datasources.columns import DEPTH, trades_batch
 from blindcast_datasources.lattice import FinerNeeded, plain, step_of
+from blindcast_datasources.options import is_depth, is_rows, is_step, is_zone
 from blindcast_datasources.prints import Printer
 from blindcast_datasources.raw import RawFile, found
 from blindcast_datasources.recording import Recording, RecordingPolicy
 from blindcast_datasources.replay import ReplayPolicy
-from blindcast_datasources.states import RowPolicy
-from blindcast_datasources.times import Clock, check_zone
+from blindcast_datasources.times import Clock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,18 +29,6 @@ __all__ = ["Binance"]
 _READS = "`<local time> <json>` lines of the depth, bookTicker, trade and aggTrade streams, or T_DEPTH csv"
 
 
-def _is_step(_importer: object, attribute: object, value: str | int | float | None) -> None:
-    step_of(value, getattr(attribute, "name", "step"))
-
-
-def _is_rows(_importer: object, _attribute: object, value: str) -> None:
-    _ = RowPolicy(value).grid_ns
-
-
-def _is_zone(_importer: object, _attribute: object, value: str) -> None:
-    check_zone(value)
-
-
 @frozen(kw_only=True)
 class Binance:
     """Reads Binance recordings. `tick` and `lot` None: inferred; `clock` "": judged by DI-05; `symbol` "": the only one there is.
@@ -48,14 +36,14 @@ class Binance:
     `snapshot_levels` is what the venue cuts its snapshots at (B-07). ValueError for a bad option.
     """
 
-    tick: str | int | float | None = field(default=None, validator=_is_step)
-    lot: str | int | float | None = field(default=None, validator=_is_step)
-    levels: int = field(default=DEPTH, validator=and_(instance_of(int), ge(1), le(DEPTH)))
-    rows: str = field(default="change", validator=_is_rows)
+    tick: str | int | float | None = field(default=None, validator=is_step)
+    lot: str | int | float | None = field(default=None, validator=is_step)
+    levels: int = field(default=DEPTH, validator=is_depth)
+    rows: str = field(default="change", validator=is_rows)
     symbol: str = ""
     clock: Literal["", "exchange", "receive"] = field(default="", validator=in_(("", "exchange", "receive")))
     unit: Literal["", "s", "ms", "us", "ns"] = field(default="", validator=in_(("", "s", "ms", "us", "ns")))
-    tz: str = field(default="UTC", validator=_is_zone)
+    tz: str = field(default="UTC", validator=is_zone)
     uncross: Literal["mark", "drop_older"] = field(default="mark", validator=in_(("mark", "drop_older")))
     beyond: Literal["keep", "null"] = field(default="keep", validator=in_(("keep", "null")))
     gap: Literal["stop", "continue"] = field(default="stop", validator=in_(("stop", "continue")))

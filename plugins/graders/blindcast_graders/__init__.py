@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from blindcast.hookspecs import Offer, hookimpl
+
+if TYPE_CHECKING:
+    from blindcast_graders.explain import baselines, waterfall
+    from blindcast_graders.kernel import total_weight, weights
+    from blindcast_graders.official import EarlinessHorizon, grader_id, pairs
+    from blindcast_graders.segments import diagnostics
+
+__all__ = [
+    "EarlinessHorizon",
+    "baselines",
+    "diagnostics",
+    "grader_id",
+    "graders",
+    "pairs",
+    "total_weight",
+    "waterfall",
+    "weights",
+]
 
 # A module here must not bear a public name: importing it would put the module in the name's place.
 _PUBLIC = {

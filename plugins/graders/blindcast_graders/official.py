@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from attrs import Attribute, field, frozen
@@ -14,12 +14,10 @@ from blindcast_graders.segments import PARTS, from_parts, window_parts
 
 __all__ = ["EarlinessHorizon", "grader_id", "pairs"]
 
-_WINDOW_BPS: Final[Returns] = "window_bps"
-
 PAIR_CELLS = 4_000_000  # 32 MB of float64: how much of the curves `pairs` packs at once
 
 
-def _check_alpha(_grader: object, _attribute: "Attribute[float]", value: object) -> None:
+def _check_alpha(_grader: object, _attribute: "Attribute[Any]", value: object) -> None:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ValueError(f"must be a number, got {value!r}")
     try:
@@ -32,7 +30,7 @@ def _check_alpha(_grader: object, _attribute: "Attribute[float]", value: object)
         raise ValueError(f"must be >= 0, got {value!r}")
 
 
-def _check_returns(_grader: object, _attribute: "Attribute[str]", value: object) -> None:
+def _check_returns(_grader: object, _attribute: "Attribute[Any]", value: object) -> None:
     if not isinstance(value, str) or value not in ("window_bps", "simple_bps", "log_bps"):
         raise ValueError(f"must be window_bps, simple_bps or log_bps, got {value!r}")
 
@@ -51,7 +49,7 @@ class EarlinessHorizon:
     properties: ClassVar[frozenset[str]] = frozenset({"antisymmetric", "linear", "early_pays", "reach_pays", "fair"})
 
     alpha: float = field(default=1.0, validator=_check_alpha)
-    returns: Returns = field(default=_WINDOW_BPS, validator=_check_returns)
+    returns: Returns = field(default="window_bps", validator=_check_returns)  # pyright: ignore[reportAssignmentType]  # it widens the literal
 
     def grade(self, outcome: Outcome, curves: F64) -> WindowGrade:
         """One window's reward in bps, and the parts of its diagnostics; `curves` F64[G, G+1]."""

@@ -11,10 +11,10 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-INSTANTS = 120  # examples a warm-up and lag
+INSTANTS = 600  # examples a warm-up and lag
 FEWEST = 100  # examples below which nothing is learnt
 LAGS = 6  # lags an instant is set against, spread over the grid
-TREES = 60
+TREES = 100
 PARAMETERS = {
     "objective": "regression",
     "learning_rate": 0.05,

@@ -10,5 +10,5 @@ class Predictor:
 
     def predict(self, view: Any) -> float:
         """-1, 0 or +1 for every remaining horizon; reads `view.y` alone."""
-        now = view.y[-1]
+        now = float(view.y[-1])
         return float((now > 0) - (now < 0))

@@ -15,5 +15,5 @@ class Predictor:
         """One call, a third into the window."""
         if view.anchor != self.first:
             return None
-        now = view.y[-1]
+        now = float(view.y[-1])
         return float((now > 0) - (now < 0))

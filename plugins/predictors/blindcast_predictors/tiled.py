@@ -32,6 +32,6 @@ class Predictor:
         tile = self.starts.index(view.anchor)
         sign = self.sign
         if tile:
-            move = view.y[view.anchor] - view.y[self.starts[tile - 1]]
+            move = float(view.y[view.anchor] - view.y[self.starts[tile - 1]])
             sign = float((move > 0) - (move < 0))
         return [sign if knot <= self.ends[tile] else 0.0 for knot in view.horizons]
