@@ -58,10 +58,13 @@ class Policy:
 def installed() -> tuple[Entry, ...]:
     """Every entry point of the group, sorted by (distribution, entry point)."""
     entries = []
+    owners: dict[int, tuple[str, str]] = {}  # reading metadata parses a whole file: once for each distribution
     for point in metadata.entry_points(group=GROUP):
-        dist = point.dist
-        name, version = (dist.metadata["Name"], dist.metadata["Version"]) if dist is not None else (None, None)
-        entries.append(Entry(distribution_key(name or ""), point.name, point.value.strip(), version or ""))
+        if id(point.dist) not in owners:
+            told = point.dist.metadata if point.dist is not None else {"Name": "", "Version": ""}
+            owners[id(point.dist)] = distribution_key(told["Name"] or ""), told["Version"] or ""
+        distribution, version = owners[id(point.dist)]
+        entries.append(Entry(distribution, point.name, point.value.strip(), version))
     return tuple(sorted(entries))
 
 

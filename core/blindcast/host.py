@@ -11,18 +11,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
-import attrs
-
 from blindcast import discovery
 from blindcast.blame import ambiguous, broken_target, unknown
-from blindcast.config import fill, refusal_of
 from blindcast.discovery import Entry, Plugin, Policy
 from blindcast.errors import FaultError
 from blindcast.kinds import KINDS
 from blindcast.names import distribution_key, name_key
 from blindcast.options import options_of
 from blindcast.plain import Plain
-from blindcast.registration import Broken, Offered, Refusal, Stage, load, quiet, register
+from blindcast.registration import Broken, Offered, Refusal, Stage, listed, load, quiet, register
 from blindcast.targets import imported, located
 
 if TYPE_CHECKING:
@@ -105,15 +102,7 @@ class Host:
         self._need()
         if kind not in KINDS:
             raise KeyError(f"no kind of plugin is called {kind!r}; kinds: {', '.join(KINDS)}")
-        held = [offered for offered in self._offers if offered.kind == kind]
-        marked = []
-        for one in held:
-            same = [o for o in held if o.protocol == one.protocol and name_key(o.name) == name_key(one.name)]
-            if len(same) > 1:
-                names = ", ".join(sorted(o.qualified for o in same))
-                one = attrs.evolve(one, status="ambiguous", why=f"several offer it: {names}")
-            marked.append(one)
-        return tuple(sorted(marked, key=lambda offered: (offered.name, offered.distribution, offered.protocol)))
+        return listed([offered for offered in self._offers if offered.kind == kind])
 
     def find(self, kind: str, name: str, protocol: str = "", *, from_spec: bool = False) -> Offered:
         """The one offer that a bare or qualified name means (P-24).
@@ -203,6 +192,8 @@ class Host:
             with quiet():
                 return target(**given)
         except (ValueError, TypeError) as error:
+            from blindcast.config import refusal_of
+
             raise refusal_of(error, target, given, where, where=offered.name) from error
         except (Exception, SystemExit) as error:
             self._blame(offered, "build", error)
@@ -246,6 +237,8 @@ class Host:
         return target
 
     def _filled(self, offered: Offered, target: Callable[..., Any], options: Mapping[str, object], where: str) -> dict[str, object]:
+        from blindcast.config import fill  # cattrs: a fifth of the start of a command that builds nothing
+
         try:
             options_of(target)
         except TypeError as error:

@@ -7,13 +7,14 @@ delete a row; a row that does not check raises `ledger_corrupt` and none is skip
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
 from attrs import asdict, frozen
 
-from blindcast.entries import METADATA, Entry, append, checked, head
+from blindcast.entries import GENESIS, METADATA, Entry, append, checked, head
 from blindcast.errors import BudgetError, FaultError
 
 __all__ = ["Charge", "Ledger", "query_refused"]
@@ -57,7 +58,16 @@ class Ledger:
     """The ledger of one home, or of BLINDCAST_LEDGER_URL."""
 
     def __init__(self, url: str | Path) -> None:
-        self._engine = _engine(url)
+        self._url = url
+
+    @cached_property
+    def _engine(self) -> sa.Engine:
+        return _engine(self._url)
+
+    @property
+    def _is_absent(self) -> bool:
+        """A home without a ledger: reading makes none."""
+        return isinstance(self._url, Path) and not self._url.exists()
 
     @classmethod
     def of(cls, home: Path, environ: Mapping[str, str]) -> Ledger:
@@ -66,11 +76,15 @@ class Ledger:
 
     def entries(self) -> Iterator[Entry]:
         """Every row in order, checked. Raises IntegrityError `ledger_corrupt` with the seq (R-61)."""
+        if self._is_absent:
+            return
         with self._engine.connect() as connection:
             yield from checked(connection)
 
     def head(self) -> str:
         """The newest digest; 64 zeros for an empty ledger."""
+        if self._is_absent:
+            return GENESIS
         with self._engine.connect() as connection:
             return head(connection)
 

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from types import ModuleType
 from typing import Literal, TypeAlias
@@ -20,7 +20,7 @@ from blindcast.hookspecs import API, Hooks, Offer
 from blindcast.kinds import KINDS, OBSERVERS
 from blindcast.names import did_you_mean, name_key
 
-__all__ = ["Broken", "Offered", "Refusal", "Stage", "drain", "hooks_of", "load", "quiet", "register"]
+__all__ = ["Broken", "Offered", "Refusal", "Stage", "drain", "hooks_of", "listed", "load", "quiet", "register"]
 
 Stage: TypeAlias = Literal["import", "register", "offer", "resolve", "build", "observe"]
 Hook: TypeAlias = Callable[[], Iterable[Offer] | None]
@@ -216,3 +216,13 @@ def _checked_protocol(kind: str, offer: Offer) -> Offer:
     if offer.protocol and offer.protocol not in others:
         raise Refusal(f"offer {offer.name!r} names protocol {offer.protocol!r}; {kind} has {', '.join(KINDS[kind].protocols)}")
     return offer
+
+
+def listed(offers: Sequence[Offered]) -> tuple[Offered, ...]:
+    """The offers of a kind by name, then distribution; a name that several distributions offer is `ambiguous` (P-24)."""
+    marked = []
+    for one in offers:
+        same = [other for other in offers if other.protocol == one.protocol and name_key(other.name) == name_key(one.name)]
+        why = f"several offer it: {', '.join(sorted(other.qualified for other in same))}"
+        marked.append(attrs.evolve(one, status="ambiguous", why=why) if len(same) > 1 else one)
+    return tuple(sorted(marked, key=lambda offered: (offered.name, offered.distribution, offered.protocol)))

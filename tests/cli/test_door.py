@@ -197,12 +197,23 @@ def test_progress_says_one_line_per_tenth_and_nothing_under_q() -> None:
     assert say("work", "--total", "0").stderr == ""
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_progress_on_a_terminal_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """F-02: the bar is drawn on stderr and counts all."""
-    monkeypatch.setattr(io.StringIO, "isatty", lambda _: True)
+    """F-02: the bar is drawn on stderr and says what it was told."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
     bar: Advance
-    with redirect_stderr(io.StringIO()), progress(2, "walk") as bar:
+    with redirect_stderr(Terminal()) as drawn, progress(2, "walk") as bar:
         bar.advance(2, failures=1)
+    assert "walk" in drawn.getvalue()
+    assert "2/2" in drawn.getvalue()
+    assert "failures 1" in drawn.getvalue()
+    assert "\x1b[3" not in drawn.getvalue()
 
 
 def test_a_command_reaches_its_host() -> None:

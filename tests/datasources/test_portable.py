@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from blindcast_datasources.portable import exp, normals, tanh, uniforms
 from numpy.random import PCG64
+
+from blindcast_datasources.portable import exp, normals, tanh, uniforms
 
 
 def test_exp_is_the_exponential_to_a_few_parts_in_ten_to_the_thirteen() -> None:

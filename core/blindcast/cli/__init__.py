@@ -86,6 +86,9 @@ def entry(ctx: click.Context, strict_plugins: bool) -> None:
         _refuse_broken(_host(ctx))
 
 
+entry.params += door.flags()
+
+
 def _refuse_broken(host: Host) -> None:
     if host.broken:
         raise FaultError(

@@ -22,7 +22,7 @@ from blindcast.names import did_you_mean
 if TYPE_CHECKING:
     from blindcast.host import Host
 
-__all__ = ["Advance", "Answer", "Door", "DoorCommand", "command", "current_door", "current_host", "progress", "run", "strict"]
+__all__ = ["Advance", "Answer", "Door", "DoorCommand", "command", "current_door", "current_host", "flags", "progress", "run", "strict"]
 
 BUG = 6  # exit code of a fault of ours
 INTERRUPTED = 130
@@ -118,6 +118,15 @@ def _flag(*names: str, attribute: str, help: str) -> click.Option:
     return click.Option(list(names), is_flag=True, expose_value=False, is_eager=True, callback=note, help=help)
 
 
+def flags() -> list[click.Parameter]:
+    """The options that every command takes."""
+    return [
+        _flag("--json", attribute="json", help="Print one JSON document."),
+        _flag("-q", "--quiet", attribute="quiet", help="No progress and no next line."),
+        _flag("-v", "--verbose", attribute="verbose", help="Tracebacks of errors too."),
+    ]
+
+
 class DoorCommand(click.Command):
     """A command whose function returns an Answer."""
 
@@ -157,11 +166,7 @@ def command(schema: str, *, name: str | None = None, **settings: Any) -> Callabl
     def decorate(function: Callable[..., Answer]) -> DoorCommand:
         made = click.command(name or schema.rpartition(".")[2].replace("_", "-"), cls=DoorCommand, **settings)(function)
         made.schema = f"blindcast.{schema}/1"
-        made.params += [
-            _flag("--json", attribute="json", help="Print one JSON document."),
-            _flag("-q", "--quiet", attribute="quiet", help="No progress and no next line."),
-            _flag("-v", "--verbose", attribute="verbose", help="Tracebacks of errors too."),
-        ]
+        made.params += flags()
         return made
 
     return decorate

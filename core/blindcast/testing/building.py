@@ -14,6 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout
 
 from blindcast.errors import BlindcastError, DataError
 from blindcast.kinds import KINDS
+from blindcast.targets import imported
 from blindcast.testing.kit import Check, Skip, Subject
 
 __all__ = ["CHECKS"]
@@ -30,8 +31,11 @@ def builds(subject: Subject) -> None:
 
 def refuses_unknown_options(subject: Subject) -> None:
     """CO-02."""
-    if subject.build is None:
+    if subject.build is None or subject.offer is None:
         raise Skip("made by a factory, which takes no options")
+    target = subject.offer.target
+    swallows = _swallows(imported(target) if isinstance(target, str) else target)
+    assert not swallows, f"{subject.name} takes **{swallows}: without the host, a misspelt option would pass"
     refusal: DataError | None = None
     try:
         subject.build({**subject.options, "zz_none": 1})
@@ -40,6 +44,14 @@ def refuses_unknown_options(subject: Subject) -> None:
     assert refusal is not None, "option zz_none = 1 was taken; expected config_unknown_key"
     named = [fault["path"] for fault in refusal.detail.get("errors", ()) if fault["code"] == "config_unknown_key"]
     assert any(str(path).endswith("zz_none") for path in named), f"expected config_unknown_key at zz_none, got {refusal.code}: {refusal}"
+
+
+def _swallows(target: object) -> str:
+    """The name of the `**parameter` of a class's `__init__` or of a function, or ""."""
+    function = target.__init__ if inspect.isclass(target) else target
+    if not inspect.isfunction(function) or function.__module__ == "typing":  # a Protocol's stand-in
+        return ""
+    return "".join(p.name for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_KEYWORD)
 
 
 def _surroundings() -> Mapping[str, object]:

@@ -16,7 +16,7 @@ from blindcast_datasources.columns import DEPTH, trades_batch
 from blindcast_datasources.lattice import FinerNeeded, plain, step_of
 from blindcast_datasources.options import is_depth, is_rows, is_step, is_zone
 from blindcast_datasources.prints import Printer
-from blindcast_datasources.raw import RawFile, found
+from blindcast_datasources.raw import RawFile, found, sniffed
 from blindcast_datasources.recording import Recording, RecordingPolicy
 from blindcast_datasources.replay import ReplayPolicy
 from blindcast_datasources.times import Clock
@@ -54,11 +54,8 @@ class Binance:
 
     def sniff(self, path: Path) -> float:
         """How surely a file is a recording of Binance's streams; never raises."""
-        try:
-            head = RawFile(path).head() if path.is_file() else b""
-        except OSError:
-            return 0.0
-        return 0.95 if wire.is_raw(head) or wire.is_depth_csv(head) else 0.0
+        heads = [file.head() for file in sniffed(path)]
+        return 0.95 if any(wire.is_raw(head) or wire.is_depth_csv(head) for head in heads) else 0.0
 
     def read(self, paths: Sequence[Path], report: ImportReport) -> Iterator[pa.RecordBatch]:
         """Book batches, then print batches. The recording is read to its end before the first is handed out.

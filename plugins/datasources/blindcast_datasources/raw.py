@@ -16,7 +16,7 @@ from attrs import frozen
 
 from blindcast.errors import DataError, ImportDamaged
 
-__all__ = ["RawFile", "found", "left_out"]
+__all__ = ["RawFile", "found", "left_out", "sniffed"]
 
 CHUNK_BYTES: Final = 1 << 18
 _GZIP: Final = b"\x1f\x8b"
@@ -146,6 +146,14 @@ def _unpacked(path: Path) -> list[RawFile]:
     except (zipfile.BadZipFile, OSError) as error:
         raise ImportDamaged(path.name, str(error)) from error
     return [RawFile(path, name) for name in sorted(names) if not left_out(Path(name)) and not name.startswith("__MACOSX/")]
+
+
+def sniffed(path: Path) -> Sequence[RawFile]:
+    """What a path holds for an importer to sniff at: itself, or a zip's members; nothing for a folder or what cannot be opened."""
+    try:
+        return _unpacked(path) if path.is_file() else ()
+    except (ImportDamaged, OSError):
+        return ()
 
 
 def found(paths: Iterable[Path]) -> tuple[Sequence[RawFile], Sequence[Path]]:

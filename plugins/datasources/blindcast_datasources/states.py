@@ -92,7 +92,7 @@ class Rower:
         """
         n = len(states)
         changed = np.ones(n, dtype=np.bool_)
-        changed[1:] = (states.levels[1:] != states.levels[:-1]).reshape(n - 1, -1).any(axis=1)
+        changed[1:] = (states.levels[1:] != states.levels[:-1]).any(axis=(1, 2))
         if self._last is not None:
             changed[0] = bool((states.levels[0] != self._last.levels[0]).any())
         changed |= (states.flags & _DUE) != 0

@@ -160,9 +160,12 @@ def checked(ys: F64, curves: F64) -> tuple[F64, F64]:
     return ys, curves
 
 
+@lru_cache(maxsize=8)
 def packed_weights(steps: int, alpha: float) -> F64:
-    """F64[cells]: the weights in packed order."""
-    return weights(steps, alpha).ravel()[cells_of(steps).place]
+    """F64[cells]: the weights in packed order, read-only."""
+    packed: F64 = weights(steps, alpha).ravel()[cells_of(steps).place]
+    read_only(packed)
+    return packed
 
 
 def priced(ys: F64, alpha: float, returns: Returns) -> F64:

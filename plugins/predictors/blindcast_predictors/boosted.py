@@ -11,7 +11,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-INSTANTS = 600  # examples a warm-up and lag
+INSTANTS = 300  # examples a warm-up and lag
 FEWEST = 100  # examples below which nothing is learnt
 LAGS = 6  # lags an instant is set against, spread over the grid
 TREES = 100

@@ -102,7 +102,7 @@ def _rows_beyond(table: Any) -> Any:
     if memory is None or table.ndim != 2 or not table.shape[1]:
         return None
     row, column = (stride // table.itemsize for stride in table.strides)
-    if row >= column > 0:  # row after row
+    if row >= table.shape[1] * column > 0:  # row after row
         rows = len(memory) // row if row else 0
         whole = memory[: rows * row].reshape(rows, row)[:, : table.shape[1]]
     elif column > row > 0:  # column after column, each with room for later rows
@@ -117,10 +117,10 @@ def _rows_beyond(table: Any) -> Any:
 
 def _files() -> list[Path]:
     """Tables that this process may open, a few at most."""
-    folders = [*FOLDERS, os.environ.get("BLINDCAST_HOME", ""), os.environ.get("BLINDCAST_DATA_DIR", "")]
+    home = os.environ.get("BLINDCAST_HOME", os.path.expanduser("~/.blindcast"))
     found: list[Path] = []
-    for folder in filter(None, folders):
-        for pattern in ("*.parquet", "*/*.parquet", "*/*/*.parquet"):
+    for folder in (*FOLDERS, os.path.join(home, "runs")):
+        for pattern in ("*.parquet", "*/*.parquet"):
             try:
                 here = islice(Path(folder).glob(pattern), FILES)
                 found += [file for file in here if file.is_file() and file.stat().st_size <= SIZE]
