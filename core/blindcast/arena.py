@@ -5,119 +5,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
 
+from blindcast.aside import Aside, new_run_id, not_written
 from blindcast.backends import Backend, appoint, close
 from blindcast.buffer import RevealBuffer
+from blindcast.conduct import Conduct, Order, exit_of
 from blindcast.court import Court
 from blindcast.errors import BudgetError, DataError, UsageError
-from blindcast.grade import rms_step
 from blindcast.host import Host
 from blindcast.journal import Journal
 from blindcast.ledger import Charge, Ledger, query_refused
-from blindcast.records import F64, Outcome
+from blindcast.records import Outcome
 from blindcast.reveal import Reveal
-from blindcast.runs import Aside, new_run_id, not_written
 from blindcast.submission import Submission, take
-from blindcast.tasks import SplitKind, cap
+from blindcast.tasks import cap
 from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker
 from blindcast.wire import ChildSeat, RunClock
 
-__all__ = ["EXITS", "Conduct", "Order", "conduct"]
-
-EXITS: Final[Mapping[str, int]] = {  # of a run's reason (I-73, G-55)
-    "stopped_at_failure": 1,
-    "load_failed": 3,
-    "fit_failed": 3,
-    "protocol": 4,
-    "setup": 5,
-    "zygote_lost": 6,
-    "run_deadline": 7,
-    "refit_too_slow": 7,
-    "cancelled": 130,
-}
-
-
-@frozen
-class Order:
-    """What to run: a submission over one task. `stops` ends it at the first failure; `seed` None is the task's."""
-
-    submission: Path
-    split: SplitKind
-    index: int
-    door: Literal["run", "submit"]
-    stops: bool = False
-    seed: int | None = None
-
-
-@define(eq=False)
-class Conduct:
-    """A run as it goes: what is known of it, filled in as it is walked. Arrays cover every target, walked or not."""
-
-    court: Court
-    order: Order
-    run_id: str
-    capped: int | None
-    targets: tuple[int, ...]  # window positions
-    warmup_positions: tuple[int, ...]
-    backend: Backend
-    submission: Submission
-    ys: F64
-    curves: F64
-    warmup_ys: F64
-    started_at: float
-    walked: list[Walked] = field(factory=list)
-    trial: tuple[int, int | None, int | None] = (0, None, None)
-    status: Literal["success", "failed", "cancelled"] = "success"
-    reason: str | None = None
-    trace: str = ""
-    output: str = ""
-    wall_s: float = 0.0
-    restarts: int = 0
-    charged: bool = False
-
-    @property
-    def seed(self) -> int:
-        """The seed that the predictor is told."""
-        return self.court.spec.seed if self.order.seed is None else self.order.seed
-
-    @property
-    def identity(self) -> str:
-        """The task's identity, cap included."""
-        return self.court.identity(self.capped)
-
-    @property
-    def starts_ns(self) -> list[int]:
-        """Start of each target."""
-        return [self.court.refs[position].start_ns for position in self.targets]
-
-    @property
-    def holdout_set(self) -> str:
-        """sha256 of the target windows' ids and the pool's digest (evidence.md section 10)."""
-        ids = [self.court.refs[position].ref for position in self.targets]
-        return sha256("\n".join([*ids, self.court.pool_digest]).encode()).hexdigest()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every target was reached."""
-        return len(self.walked) == len(self.targets)
-
-    @property
-    def exit_code(self) -> int:
-        """What the process answers (DESIGN 8): crashed windows alone are no failure."""
-        return EXITS.get((self.reason or "").partition(":")[0].partition(".")[0], 0) if self.status != "success" else 0
-
-    @property
-    def outcome_scale_bps(self) -> float:
-        """Root mean square step of the warm-ups."""
-        return rms_step(self.warmup_ys)
-
+__all__ = ["Watch", "conduct"]
 
 Watch = Callable[[Conduct, Walked, float | None], object]  # the run, the window, its reward (None on test)
 
@@ -207,43 +117,75 @@ def _open(
 
 
 def _walk(run: Conduct, aside: Aside, ledger: Ledger, watch: Watch | None) -> None:
-    court, limits = run.court, run.court.spec.policy.limits
+    court = run.court
     warmups = [court.reveal(position) for position in run.warmup_positions]
     run.warmup_ys = np.array([y for y, _ in warmups])
-    reveals = [reveal for _, reveal in warmups]
-    context = Context(court.grid, court.alpha, reveals[0].columns, run.seed)
-    buffer = RevealBuffer(reveals[0].columns, *court.caps(), court.grid.steps + 1)
-    clock = RunClock(limits.run_wall_s)
+    seats = _Seats(run, [reveal for _, reveal in warmups])
     try:
-
-        def seat() -> ChildSeat:
-            run.restarts += run.charged
-            return ChildSeat(
-                run.backend.isolation, run.submission.folder, court.spec.policy, context, court.spec.isolation.state, buffer, lambda: reveals, clock
-            )
-
-        first = _first_seat(run, seat)
+        first = _first_seat(run, seats)
         try:
             run.trial = ledger.charge(_charge(run), court.spec.budget.holdout_queries)
-            run.charged = True
             journal = Journal(aside.folder / "journal.bin")
         except BaseException:
             first.leave()
             raise
-        walker = Walker(seat, journal.store, court.grid.steps, court.spec.isolation.state, run.order.stops)
+        walker = Walker(seats, journal.store, court.grid.steps, court.spec.isolation.state, run.order.stops)
         try:
             _follow(run, walker.walk(first, _reveals(run)), watch)
         finally:
             journal.close()
     finally:
-        buffer.close()
+        run.output = seats.output
+        run.restarts = max(0, seats.made - 1)
+        seats.buffer.close()
         run.wall_s = time.monotonic() - run.started_at
 
 
-def _first_seat(run: Conduct, seat: Callable[[], ChildSeat]) -> ChildSeat:
+class _Seats:
+    """Makes the run's seats, one at a time, over one buffer and one clock."""
+
+    def __init__(self, run: Conduct, warmups: list[Reveal]) -> None:
+        court = run.court
+        self._run, self._warmups = run, warmups
+        self._context = Context(court.grid, court.alpha, warmups[0].columns, run.seed)
+        self._clock = RunClock(court.spec.policy.limits.run_wall_s)
+        self._last: ChildSeat | None = None
+        self._output: list[str] = []
+        self.buffer = RevealBuffer(warmups[0].columns, *court.caps(), court.grid.steps + 1)
+        self.made = 0
+
+    def __call__(self) -> ChildSeat:
+        self._keep_output()
+        self.made += 1
+        run, spec = self._run, self._run.court.spec
+        self._last = ChildSeat(
+            run.backend.isolation,
+            run.submission.folder,
+            spec.policy,
+            self._context,
+            spec.isolation.state,
+            self.buffer,
+            lambda: self._warmups,
+            self._clock,
+        )
+        return self._last
+
+    def _keep_output(self) -> None:
+        if self._last is not None:
+            self._output.append(self._last.output)
+            self._last = None
+
+    @property
+    def output(self) -> str:
+        """What all children printed, in order."""
+        self._keep_output()
+        return "".join(self._output)
+
+
+def _first_seat(run: Conduct, seats: _Seats) -> ChildSeat:
     """A predictor that loads and fits, or a refusal that costs nothing (G-55)."""
     try:
-        return seat()
+        return seats()
     except RunBroken as broken:
         shown = broken.trace.strip() if run.order.door == "run" else ""
         hints = {
@@ -262,7 +204,7 @@ def _failure(reason: str) -> Any:
     from blindcast.errors import DeniedError, FaultError, IntegrityError
 
     classes = {3: DataError, 4: IntegrityError, 5: DeniedError, 6: FaultError, 7: BudgetError}
-    return classes.get(EXITS.get(reason.partition(":")[0].partition(".")[0], 3), DataError)
+    return classes.get(exit_of(reason), DataError)
 
 
 def _charge(run: Conduct) -> Charge:

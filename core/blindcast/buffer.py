@@ -81,9 +81,12 @@ class RevealBuffer:
         shape = (len(section.columns), section.cap_rows)
         return np.ndarray(shape, dtype=section.dtype, buffer=self._memory, offset=section.offset)
 
-    def reopened(self) -> int:
-        """A new read-only description of the buffer: each child gets one of its own (I-37). The caller closes it."""
-        return os.open(f"/proc/self/fd/{self._fd}", os.O_RDONLY | os.O_CLOEXEC)
+    def reopened(self, *, is_writable: bool = False) -> int:
+        """A new description of the buffer: each child gets a read-only one of its own (I-37). The caller closes it.
+
+        A writable one is for trying the seals, which refuse every write through it all the same.
+        """
+        return os.open(f"/proc/self/fd/{self._fd}", (os.O_RDWR if is_writable else os.O_RDONLY) | os.O_CLOEXEC)
 
     def show(self, reveal: Reveal, rows: tuple[int, int, int]) -> None:
         """Append the rows of `reveal` up to `rows` (ladder rows, events, knots) that were not yet shown."""

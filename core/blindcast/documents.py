@@ -15,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from blindcast.arena import Conduct
 from blindcast.artifacts import YEAR_S, metrics, metrics_csv
+from blindcast.aside import Aside, write_json
 from blindcast.backends import isolation_record
+from blindcast.conduct import Conduct
 from blindcast.contracts import Grader
 from blindcast.entries import now_utc
 from blindcast.grade import NOT_BUILT, explanation, failure_counts, grade_task, rms_step, window_counts
 from blindcast.ledger import Ledger
 from blindcast.records import F64
-from blindcast.runs import SCHEMA, Aside, write_json
+from blindcast.runs import SCHEMA
 from blindcast.submission import locate
 from blindcast.walk import Failure, chain_head
 

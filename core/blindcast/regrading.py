@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from blindcast.aside import read_commits
 from blindcast.documents import numbers
 from blindcast.errors import DataError, IntegrityError, UsageError
 from blindcast.host import Host
 from blindcast.names import grade_id
 from blindcast.protocol import link
 from blindcast.records import F64
-from blindcast.runs import Run, read_commits
+from blindcast.runs import Run
 from blindcast.walk import chain_head
 
 __all__ = ["regrade_run", "sealed_head"]

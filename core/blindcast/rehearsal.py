@@ -74,9 +74,8 @@ class _Folds:
         buffer = RevealBuffer(self.context.columns, *court.caps(), court.grid.steps + 1)
         fitted = started
         try:
-            seat = ChildSeat(
-                self.isolation, self.folder, court.spec.policy, self.context, "carry", buffer, lambda: others, RunClock(court.spec.budget.run_wall_s)
-            )
+            clock = RunClock(court.spec.budget.run_wall_s)
+            seat = ChildSeat(self.isolation, self.folder, court.spec.policy, self.context, "carry", buffer, lambda: others, clock)
             fitted = time.monotonic()
             (walked,) = list(Walker(lambda: seat, count, court.grid.steps).walk(seat, [self.windows[k][1]]))
             self.output.append(seat.output)

@@ -259,7 +259,9 @@ class ChildSeat:
         if child is None:
             return reason
         child.kill(reason)
-        return child.usage().reason
+        usage = child.usage()
+        self.output = usage.output
+        return usage.reason
 
     def _break(self, reason: str, trace: str = "") -> NoReturn:
         self._end(reason)

@@ -36,7 +36,7 @@ def demo(scenario: str | None) -> Answer:
 
 
 def _row(host: Any, court: Any, name: str) -> dict[str, Any]:
-    from blindcast.arena import Order
+    from blindcast.conduct import Order
 
     conducted, grade, _ = walk(host, court, Order(host.locate(name), "train", 0, "run"), label=f"{name:<12}", environ={})
     said = grade["diagnostics"]

@@ -23,7 +23,7 @@ __all__ = ["run"]
 @click.option("--warmups", "is_dry", is_flag=True, help="Dry run over the warm-ups alone; counts nothing.")
 def run(file: str, task_file: Path, split: str, index: int, seed: int | None, keep_going: bool, is_dry: bool) -> Answer:
     """Walk a predictor over a train task; it counts as one trial."""
-    from blindcast.arena import Order
+    from blindcast.conduct import Order
     from blindcast.errors import UsageError
 
     if split != "train":
@@ -57,7 +57,7 @@ def run(file: str, task_file: Path, split: str, index: int, seed: int | None, ke
 
 def _traceback(conducted: object) -> str | None:
     """The full text of the first failure that has one, or of what ended the run (G-51: `run` shows everything)."""
-    from blindcast.arena import Conduct
+    from blindcast.conduct import Conduct
 
     assert isinstance(conducted, Conduct)
     texts = [failure.trace for walked in conducted.walked for failure in walked.failures if failure.trace]

@@ -20,7 +20,7 @@ __all__ = ["submit"]
 @click.option("--index", default=0, show_default=True, type=int, help="Which task of the split.")
 def submit(file: str, task_file: Path, split: str, index: int) -> Answer:
     """Walk a predictor once over every target; what fails is a counted zero and texts are redacted."""
-    from blindcast.arena import Order
+    from blindcast.conduct import Order
 
     host = current_host()
     court = open_court(host, task_file)

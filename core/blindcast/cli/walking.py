@@ -12,7 +12,7 @@ from blindcast.cli.door import current_door, progress
 from blindcast.cli.score import score_text, signed
 
 if TYPE_CHECKING:
-    from blindcast.arena import Conduct, Order
+    from blindcast.conduct import Conduct, Order
     from blindcast.court import Court
     from blindcast.host import Host
 

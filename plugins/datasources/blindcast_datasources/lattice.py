@@ -141,6 +141,11 @@ class Inference:
         self._divisor = 0
         self._distinct: set[int] = set()
 
+    @property
+    def is_settled(self) -> bool:
+        """Nothing that follows can change the lattice, short of more decimals."""
+        return self._divisor == 1 and len(self._distinct) >= ENOUGH_PRICES
+
     def see(self, values: I64) -> None:
         """Take values in; NULL counts as none."""
         known = values[values != NULL]
@@ -186,15 +191,17 @@ class Floats:
 
     def see(self, values: F64) -> None:
         """Take doubles in; NaN counts as none."""
-        known = values[~np.isnan(values)]
-        while known.size:
-            scaled = known * 10.0**self.inference.decimals
+        while True:
+            scaled = values * 10.0**self.inference.decimals
             whole = np.rint(scaled)
-            if self.inference.decimals >= FINEST - 4 or bool((np.abs(scaled - whole) <= self.SLACK * np.maximum(np.abs(whole), 1.0)).all()):
-                if np.abs(whole).max() < 2.0**63:
-                    self.inference.see(whole.astype(np.int64))
-                return
+            np.subtract(scaled, whole, out=scaled)
+            off = np.abs(scaled, out=scaled) > self.SLACK * np.maximum(np.abs(whole), 1.0)  # false for NaN
+            if self.inference.decimals >= FINEST - 4 or not off.any():
+                break
             self.inference.finer(self.inference.decimals + 1)
+        if not self.inference.is_settled:
+            known = whole[np.abs(whole) < 2.0**63]
+            self.inference.see(known.astype(np.int64))
 
 
 def float_steps(values: F64, step: Decimal, name: str, place: str) -> I64:

@@ -12,16 +12,16 @@ __all__ = ["STATE_BYTES", "choose", "fresh_mode"]
 STATE_BYTES: Final = 64 << 20  # `state_mb` (isolation.md section 8)
 
 
-def fresh_mode(blob_bytes: int | None, *, fit_s: float | None, windows: int, left_s: float) -> Literal["none", "state", "refit"]:
+def fresh_mode(blob_bytes: int | None, *, fit_s: float, windows: int, left_s: float) -> Literal["none", "state", "refit"]:
     """How each window's child of a `fresh` run comes to its state (I-35).
 
-    `fit_s` None: there is no `fit`, so `none`. A pickle of at most 64 MiB is handed on (`state`); without one, or past
-    that, each window fits again. Raises BudgetError `refit_too_slow` when that cannot end within `left_s`.
+    Nothing to hand on, 0 bytes: there is no `fit`, so `none`. A pickle of at most 64 MiB is handed on (`state`); without
+    one (None), or past that, each window fits again. Raises BudgetError `refit_too_slow` when that cannot end within `left_s`.
 
     >>> fresh_mode(295_000, fit_s=1.5, windows=96, left_s=100.0)
     'state'
     """
-    if fit_s is None:
+    if blob_bytes == 0:
         return "none"
     if blob_bytes is not None and blob_bytes <= STATE_BYTES:
         return "state"

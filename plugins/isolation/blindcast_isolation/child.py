@@ -1,0 +1,110 @@
+"""A locked-down child as the server holds it: its pipes, its end, and what it took."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from blindcast.records import Usage
+from blindcast_isolation.order import Ending, Order, ending_of
+from blindcast_isolation.output import Output
+
+__all__ = ["LockedChild", "reason_of"]
+
+STUCK_S: Final = 5.0  # after this a tree that still lives is `stuck` (I-71)
+NATURAL_S: Final = 0.2  # what a child that closed its pipe has to end by itself
+
+
+def reason_of(status: int) -> str:
+    """The reason of I-73 for a status of `wait`.
+
+    >>> reason_of(9), reason_of(0)
+    ('signal:9', 'exit:0')
+    """
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return "cpu" if number == signal.SIGXCPU else f"signal:{number}"
+    return f"exit:{os.WEXITSTATUS(status)}"
+
+
+class LockedChild:
+    """One child with its pipes; `cpu` is the one it is bound to."""
+
+    def __init__(
+        self, order: Order, request: int, answer: int, pidfd: int, line: socket.socket, output: int, output_bytes: int, free: Callable[[], None]
+    ) -> None:
+        self.entry = order.entry
+        self.cpu = order.cpu
+        self.request = request
+        self.answer = answer
+        self.pidfd = pidfd
+        self._line = line
+        self._free = free
+        self._lock = threading.Lock()
+        self._reason: str | None = None
+        self._ending: Ending | None = None
+        self._output = Output(output, output_bytes, self._ask_to_kill)
+
+    def _ask_to_kill(self) -> None:
+        try:
+            self._line.send(b"k")
+        except OSError:
+            return
+
+    def kill(self, reason: str) -> None:
+        """End it with everything it started, and wait until it is gone. Safe to repeat.
+
+        `reason` is kept unless the child ended by itself before, which is told only where `reason` is empty or `ok`.
+        """
+        with self._lock:
+            if self._reason is not None:
+                return
+            is_natural = reason in ("", "ok") and self._wait_ending(NATURAL_S)
+            if not is_natural:
+                self._ask_to_kill()
+                self._wait_ending(STUCK_S)
+            self._reason = self._judge(reason)
+            self._line.close()
+            for fd in {self.request, self.answer, self.pidfd} - {-1}:
+                os.close(fd)
+            self._output.join(STUCK_S)
+            self._free()
+
+    def _wait_ending(self, timeout_s: float) -> bool:
+        """Whether word of the end came in time; an empty word means that the supervisor is lost."""
+        self._line.settimeout(timeout_s)
+        try:
+            word = self._line.recv(4_096)
+        except TimeoutError:
+            return False
+        except OSError:
+            word = b""
+        self._ending = ending_of(word) if word else None
+        self._is_lost = not word
+        return True
+
+    _is_lost = False
+
+    def _judge(self, reason: str) -> str:
+        if self._output.is_over:
+            return "output"
+        if self._is_lost:
+            return "zygote_lost" if reason in ("", "ok") else reason
+        if self._ending is None:
+            return "stuck"
+        natural = reason_of(self._ending.status)
+        return "ok" if reason == "ok" and natural == "exit:0" else reason if reason not in ("", "ok") else natural
+
+    def usage(self) -> Usage:
+        """How it ended and what it took; while it lives, what it printed so far."""
+        ending = self._ending
+        return Usage(
+            reason=self._reason or "ok",
+            cpu_s=ending.cpu_s if ending else None,
+            peak_mib=ending.peak_kib / 1024 if ending else None,
+            output=self._output.text(),
+        )
