@@ -33,7 +33,8 @@ def _number(value: object) -> float:
             return int.__float__(value)
         except OverflowError:
             return float("inf")
-    if isinstance(value, np.integer | np.floating) or (isinstance(value, np.ndarray) and _is_plain_array(value) and value.ndim == 0):
+    is_scalar = isinstance(value, np.integer | np.floating) and not isinstance(value, np.timedelta64)  # numpy derives it from integer
+    if is_scalar or (isinstance(value, np.ndarray) and _is_plain_array(value) and value.ndim == 0):
         return float(np.asarray(value).astype(np.float64)[()])
     pandas = sys.modules.get("pandas")
     if pandas is not None and value is pandas.NA:

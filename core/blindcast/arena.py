@@ -40,9 +40,11 @@ def conduct(
     environ: Mapping[str, str],
     keep: Callable[[Conduct, Aside, Ledger], Path],
     watch: Watch | None = None,
+    backend: Backend | None = None,
 ) -> tuple[Conduct, Path]:
     """Run one submission over one task and keep its run directory, which `keep` writes; returns both.
 
+    `backend` is one that `appoint` chose for this court, shared by several runs; else it is chosen and closed here.
     Raises before anything is revealed or charged: UsageError, DataError (`load_failed`, `fit_failed`,
     `submission_refused`), DeniedError, BudgetError. After the first reveal the trial is spent, whatever follows (G-55).
     """
@@ -51,23 +53,37 @@ def conduct(
     _check_seed(order)
     ledger = Ledger.of(court.home, environ)
     _refuse_spent(court, order, ledger)
-    backend = appoint(host, court.spec.isolation.require, court.spec.policy, environ, root=os.geteuid() == 0)
+    chosen = backend or appoint(host, court.spec.isolation.require, court.spec.policy, environ, root=os.geteuid() == 0)
     try:
-        run_id = new_run_id()
-        facts = {"run_id": run_id, "task_digest": court.identity(capped), "split": order.split, "index": order.index, "door": order.door}
-        aside = Aside.begin(court.home, run_id, facts)
-        try:
-            submission = take(order.submission, aside.folder / "predictor")
-            targets = tuple(task.targets)[:capped]
-            run = _open(court, order, run_id, capped, targets, task.warmups, backend, submission)
-            _walk(run, aside, ledger, watch)
-            return run, keep(run, aside, ledger)
-        except OSError as error:
-            raise not_written(error) from error
-        finally:
-            _settle(aside)
+        return _conduct(court, order, capped, chosen, ledger, keep, watch)
     finally:
-        close(backend.isolation)
+        if backend is None:
+            close(chosen.isolation)
+
+
+def _conduct(
+    court: Court,
+    order: Order,
+    capped: int | None,
+    backend: Backend,
+    ledger: Ledger,
+    keep: Callable[[Conduct, Aside, Ledger], Path],
+    watch: Watch | None,
+) -> tuple[Conduct, Path]:
+    task = court.task(order.split, order.index)
+    run_id = new_run_id()
+    facts = {"run_id": run_id, "task_digest": court.identity(capped), "split": order.split, "index": order.index, "door": order.door}
+    aside = Aside.begin(court.home, run_id, facts)
+    try:
+        submission = take(order.submission, aside.folder / "predictor")
+        targets = tuple(task.targets)[:capped]
+        run = _open(court, order, run_id, capped, targets, task.warmups, backend, submission)
+        _walk(run, aside, ledger, watch)
+        return run, keep(run, aside, ledger)
+    except OSError as error:
+        raise not_written(error) from error
+    finally:
+        _settle(aside)
 
 
 def _settle(aside: Aside) -> None:

@@ -69,6 +69,9 @@ class Aside:
         folder = home / "runs" / f".{run_id}"
         try:
             folder.mkdir(parents=True, mode=0o700)
+        except OSError as error:  # where it exists it is another run's: not ours to remove
+            raise not_written(error) from error
+        try:
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
             write_json(folder / "begun.json", facts)

@@ -8,8 +8,8 @@ from typing import Final
 from attrs import frozen
 
 from blindcast.contracts import Isolation
-from blindcast.errors import DeniedError, UsageError
-from blindcast.host import Host
+from blindcast.errors import DataError, DeniedError, UsageError
+from blindcast.host import Host, Offered
 from blindcast.names import did_you_mean
 from blindcast.records import IsolationReport, Policy
 
@@ -30,9 +30,11 @@ class Backend:
 
 
 def members(word: str, known: tuple[str, ...] = ORDER) -> tuple[str, ...] | None:
-    """The backends that a requirement names, strongest first; None for an unknown word."""
+    """The backends that a requirement names, strongest first; None for an unknown word.
+
+    `any` and `kernel` mean the shipped five and four: one that was only installed must be named."""
     if word == "any":
-        return tuple(ORDER) + tuple(name for name in known if name not in ORDER)
+        return ORDER
     if word == "kernel":
         return KERNEL
     return (word,) if word in ORDER or word in known else None
@@ -41,7 +43,8 @@ def members(word: str, known: tuple[str, ...] = ORDER) -> tuple[str, ...] | None
 def choose(spec: str, variable: str, *, root: bool, available: Collection[str]) -> str:
     """The first available backend that both requirements name; root starts at `privdrop`, others at `userns` (I-03).
 
-    Raises UsageError `isolation_word`, DeniedError `isolation_conflict` or `isolation_unavailable`.
+    Raises `isolation_word` (of the variable UsageError, of the spec DataError), DeniedError `isolation_conflict` or
+    `isolation_unavailable`.
     """
     allowed = members(spec)
     narrowed = members(variable) if variable else tuple(ORDER)
@@ -51,8 +54,8 @@ def choose(spec: str, variable: str, *, root: bool, available: Collection[str]) 
     return _first(spec, variable, allowed or (), narrowed or (), root, lambda name: name in available)
 
 
-def _unknown(where: str, word: str, known: tuple[str, ...]) -> UsageError:
-    return UsageError(
+def _unknown(where: str, word: str, known: tuple[str, ...]) -> DataError | UsageError:
+    return (UsageError if where == VARIABLE else DataError)(
         "isolation_word",
         f"{where} is {word!r}",
         expected="any, kernel, or the name of a backend: " + ", ".join(known),
@@ -61,7 +64,13 @@ def _unknown(where: str, word: str, known: tuple[str, ...]) -> UsageError:
 
 
 def _first(
-    spec: str, variable: str, allowed: tuple[str, ...], narrowed: tuple[str, ...], root: bool, is_available: Callable[[str], bool]
+    spec: str,
+    variable: str,
+    allowed: tuple[str, ...],
+    narrowed: tuple[str, ...],
+    root: bool,
+    is_available: Callable[[str], bool],
+    reasons: Mapping[str, str] | None = None,
 ) -> str:
     both = [name for name in allowed if name in narrowed]
     if not both:
@@ -78,9 +87,10 @@ def _first(
     raise DeniedError(
         "isolation_unavailable",
         f"no isolation backend here satisfies {wanted}",
-        expected="one of: " + ", ".join(both),
+        expected="one of: " + ", ".join(both) + "".join(f"; {name}: {why}" for name, why in (reasons or {}).items()),
         do="`blindcast doctor` says what each backend lacks here",
         candidates=both,
+        reasons=dict(reasons or {}),
     )
 
 
@@ -89,7 +99,7 @@ def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str]
 
     A tripwire never counts as `kernel`, whatever its name.
     """
-    offered = {offer.name: offer for offer in host.offers("isolations")}
+    offered = _by_name(host)
     known = (*ORDER, *(name for name in offered if name not in ORDER))
     variable = environ.get(VARIABLE, "")
     allowed = members(require, known)
@@ -98,6 +108,7 @@ def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str]
         if found is None:
             raise _unknown(where, word, known)
     tried: dict[str, Backend] = {}
+    reasons: dict[str, str] = {}
 
     def is_available(name: str) -> bool:
         if name not in offered:
@@ -106,16 +117,25 @@ def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str]
         report = isolation.probe(policy)
         tried[name] = Backend(name, isolation, report)
         is_strong = report.classed == "kernel" or "kernel" not in (require, variable)
-        return report.available and is_strong
+        if not report.available or not is_strong:
+            reasons[name] = report.reason if not report.available else f"its class is {report.classed}"
+        return name not in reasons
 
     chosen = ""
     try:
-        chosen = _first(require, variable, allowed or (), narrowed or (), root, is_available)
+        chosen = _first(require, variable, allowed or (), narrowed or (), root, is_available, reasons)
     finally:
         for name, backend in tried.items():
             if name != chosen:
                 close(backend.isolation)
     return tried[chosen]
+
+
+def _by_name(host: Host) -> dict[str, Offered]:
+    """Every backend by the names that mean it. One of ours is never hidden by a stranger's of that name (DESIGN 3)."""
+    offers = host.offers("isolations")
+    named = {offer.qualified: offer for offer in offers} | {offer.name: offer for offer in offers if offer.status == "ok"}
+    return named | {offer.name: offer for offer in offers if offer.distribution == "blindcast"}
 
 
 def close(isolation: Isolation) -> None:

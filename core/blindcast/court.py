@@ -46,7 +46,7 @@ class Court:
     refs: tuple[WindowRef, ...]
     home: Path
     warnings: tuple[str, ...] = ()
-    _secret: bytes | None = field(default=None, repr=False)
+    _secret: bytes | None = field(default=None, alias="secret", repr=False)
 
     @property
     def grid(self) -> Grid:
@@ -179,9 +179,10 @@ def _check_selection(source: DataSource, spec: TaskSpec) -> tuple[str, ...]:
         return ()
     if "missing_not_random" in spec.source.options.get("waive", ()):
         return ("missing_not_random: waived by the spec; returns of the dropped windows differ from those kept",)
+    lowest = min((p for p in (said.p_abs, said.p_signed) if p is not None), default=1.0)
     raise DataError(
         "missing_not_random",
-        f"the {said.dropped} dropped of {said.slots} slots are not missing at random (p {min(said.p_abs or 1, said.p_signed or 1):.4g})",
+        f"the {said.dropped} dropped of {said.slots} slots are not missing at random (p {lowest:.4g})",
         expected="windows that are dropped whatever the price did",
         do='look at `blindcast data describe`; to go on all the same: waive = ["missing_not_random"] in [source]',
     )

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from attrs import frozen
+from sqlalchemy import exc as sa_exc
 
 from blindcast.errors import IntegrityError, UsageError
 
@@ -76,22 +77,39 @@ def digest(prev: str, seq: int, at: str, kind: str, goal_id: str | None, key: st
 def checked(connection: sa.Connection) -> Iterator[Entry]:
     """Every row in order. Raises IntegrityError `ledger_corrupt` with the first seq that does not check; none is skipped."""
     prev, expected = GENESIS, 1
-    for row in connection.execute(sa.select(ENTRIES).order_by(ENTRIES.c.seq)):
+    rows = connection.execute(sa.select(ENTRIES).order_by(ENTRIES.c.seq))
+    while True:
         try:
-            entry = Entry(row.seq, row.at, row.kind, row.goal_id, row.key, json.loads(row.body), row.prev, row.digest)
-            is_sound = entry.seq == expected and entry.prev == prev and entry.is_sound()
-        except ValueError:
-            is_sound = False
-        if not is_sound:
-            raise IntegrityError(
-                "ledger_corrupt",
-                f"row {expected} of the ledger does not check",
-                expected="a chain without gaps, each row's digest that of its fields",
-                do="restore the ledger from a backup: nothing that counts can be trusted until then",
-                seq=expected,
-            )
+            row = rows.fetchone()
+        except sa_exc.DBAPIError as error:  # bytes that are no text, or a damaged page
+            raise _corrupt(expected) from error
+        if row is None:
+            return
+        entry = _sound(row, expected, prev)
+        if entry is None:
+            raise _corrupt(expected)
         yield entry
         prev, expected = entry.digest, expected + 1
+
+
+def _sound(row: sa.Row[Any], seq: int, prev: str) -> Entry | None:
+    """The row as an entry; None where it is not the one of `seq` after `prev`, or is not as it was sealed."""
+    try:
+        entry = Entry(row.seq, row.at, row.kind, row.goal_id, row.key, json.loads(row.body), row.prev, row.digest)
+        is_sound = entry.seq == seq and entry.prev == prev and row.body == canonical(entry.body) and entry.is_sound()
+    except (ValueError, TypeError):
+        return None
+    return entry if is_sound else None
+
+
+def _corrupt(seq: int) -> IntegrityError:
+    return IntegrityError(
+        "ledger_corrupt",
+        f"row {seq} of the ledger does not check",
+        expected="a chain without gaps, each row's digest that of its fields",
+        do="restore the ledger from a backup: nothing that counts can be trusted until then",
+        seq=seq,
+    )
 
 
 def head(connection: sa.Connection) -> str:

@@ -48,6 +48,9 @@ def grade_task(grader: Grader, ys: F64, curves: F64, scale_bps: float) -> Graded
     Raises FaultError `grader_broken` for a reward that is no finite number, or where `grade_all` and `grade` disagree.
     """
     grades = [grader.grade(Outcome(y, scale_bps), curve) for y, curve in zip(ys, curves, strict=True)]
+    odd = [type(grade.reward).__name__ for grade in grades if not _is_number(grade.reward)]
+    if odd:
+        raise _broken(f"its reward is a {odd[0]}")
     rewards = np.array([grade.reward for grade in grades], dtype=np.float64)
     grade_all = getattr(grader, "grade_all", None)
     if grade_all is not None and not np.array_equal(grade_all(ys, curves), rewards):
@@ -62,6 +65,10 @@ def grade_task(grader: Grader, ys: F64, curves: F64, scale_bps: float) -> Graded
     shown = diagnostics(parts) if diagnostics is not None and parts else {}
     total = float(rewards.mean() if grader.total == "mean" else sum(rewards.tolist()))
     return Graded(rewards, total, dict.fromkeys(DIAGNOSTICS) | dict(shown))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.timedelta64)
 
 
 def _broken(what: str) -> FaultError:

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from attrs import asdict, frozen
+from sqlalchemy import event
+from sqlalchemy import exc as sa_exc
 
 from blindcast.entries import GENESIS, METADATA, Entry, append, checked, head
 from blindcast.errors import BudgetError, FaultError
@@ -26,6 +28,7 @@ _SQLITE_TRIGGERS = tuple(
     f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     for verb in ("UPDATE", "DELETE")
 )
+_TRIGGER_NAMES: Final = {"entries_no_update", "entries_no_delete"}
 _POSTGRES_TRIGGERS = (
     "CREATE OR REPLACE FUNCTION entries_append_only() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$ "
     "LANGUAGE plpgsql",
@@ -143,21 +146,31 @@ def _engine(url: str | Path) -> sa.Engine:
         url.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         engine = sa.create_engine(f"sqlite:///{url}", connect_args={"timeout": 5.0, "isolation_level": None}, poolclass=sa.NullPool)
     else:
-        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        try:
+            engine = sa.create_engine(url, poolclass=sa.NullPool)
+        except (sa_exc.ArgumentError, ImportError) as error:  # no URL, or a database whose driver is not installed
+            raise _unavailable(error) from error
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _set_pragmas)
+        event.listen(engine, "connect", _set_pragmas)
     try:
         with engine.begin() as connection:
-            if connection.dialect.name == "sqlite":
-                METADATA.create_all(connection)
-            else:
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-                METADATA.create_all(connection)
-            for statement in _SQLITE_TRIGGERS if connection.dialect.name == "sqlite" else _POSTGRES_TRIGGERS:
-                connection.exec_driver_sql(statement)
-    except sa.exc.DBAPIError as error:
+            _create(connection)
+    except sa_exc.DBAPIError as error:
         raise _unavailable(error) from error
     return engine
+
+
+def _create(connection: sa.Connection) -> None:
+    """Make the table and its triggers, all or nothing; two processes may meet here."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    elif set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").scalars()) >= _TRIGGER_NAMES:
+        return  # readers take no lock
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    METADATA.create_all(connection)
+    for statement in _SQLITE_TRIGGERS if connection.dialect.name == "sqlite" else _POSTGRES_TRIGGERS:
+        connection.exec_driver_sql(statement)
 
 
 def _set_pragmas(connection: Any, _record: object) -> None:
@@ -190,7 +203,7 @@ class _Transaction:
                 self._connection.exec_driver_sql("BEGIN IMMEDIATE")
             else:
                 self._connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        except sa.exc.DBAPIError as error:
+        except sa_exc.DBAPIError as error:
             self._connection.close()
             raise _unavailable(error) from error
         return self._connection
@@ -203,8 +216,10 @@ class _Transaction:
                 self._connection.commit()
             else:
                 self._connection.rollback()
-        except sa.exc.DBAPIError as fault:
+        except sa_exc.DBAPIError as fault:
             if kind is None:
                 raise _unavailable(fault) from fault
         finally:
             self._connection.close()
+        if isinstance(error, sa_exc.DBAPIError):  # a full disk, a damaged file
+            raise _unavailable(error) from error

@@ -36,7 +36,12 @@ def consult(predictor: Any, view: View, *, observes: bool, remaining: int) -> Se
         if isinstance(error, ValueError) and "read-only" in str(error):
             error.add_note(READ_ONLY_HINT)
         raise Refused("exception") from error
-    return flatten(answer, remaining)
+    try:
+        return flatten(answer, remaining)
+    except Refused:
+        raise
+    except BaseException as error:  # a list or Series of its own making runs its code when it is read
+        raise Refused("exception") from error
 
 
 class LocalSeat:

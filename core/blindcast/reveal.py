@@ -64,6 +64,14 @@ def _column_major(table: F32) -> F32:
 def ready(blinded: Blinded) -> Reveal:
     """The window ready to be revealed. Raises IntegrityError `anonymizer_malformed` where the counts do not fit (AN-08)."""
     steps = len(blinded.y) - 1
+    for table, columns in ((blinded.ladder, len(blinded.columns)), (blinded.events, 2)):
+        if table.dtype != "<f4" or table.ndim != 2 or table.shape[1] != columns or not table.flags.c_contiguous:
+            raise IntegrityError(
+                "anonymizer_malformed",
+                f"the anonymizer shows an array of {table.dtype} and shape {table.shape}",
+                expected=f"float32, C-ordered, {columns} columns (AN-09)",
+                do="run `blindcast plugins doctor` on the anonymizer",
+            )
     for until, table in ((blinded.ladder_until, blinded.ladder), (blinded.events_until, blinded.events)):
         fits = len(until) == steps + 1 and until[0] >= 0 and until[-1] == len(table) and bool((np.diff(until) >= 0).all())
         if not fits:
@@ -73,12 +81,14 @@ def ready(blinded: Blinded) -> Reveal:
                 expected="G+1 counts that never fall and end at the number of rows (AN-08)",
                 do="run `blindcast plugins doctor` on the anonymizer",
             )
+    path = blinded.y.view()
+    read_only(path)
     rows = tuple((int(a), int(b), i + 1) for i, (a, b) in enumerate(zip(blinded.ladder_until, blinded.events_until, strict=True)))
     return Reveal(
         blinded.columns,
         _column_major(blinded.ladder),
         _column_major(blinded.events),
-        blinded.y,
+        path,
         rows,
         prefix_digests(blinded),
         blinded.sign,

@@ -89,14 +89,20 @@ def list_runs(home: Path) -> tuple[Run, ...]:
     if not folder.is_dir():
         return ()
     found = [p for p in folder.iterdir() if p.is_dir() and RUN_ID.fullmatch(p.name.lstrip("."))]
-    return tuple(_run(p) for p in sorted(found, key=lambda p: p.name.lstrip(".")))
+    return tuple(_run(p) for p in sorted(found, key=_age))
+
+
+def _age(folder: Path) -> tuple[str, int, str]:
+    """By the second of its id, then by when it was last written to: six random digits order nothing."""
+    run_id = folder.name.lstrip(".")
+    return run_id.partition("-")[0], folder.stat().st_mtime_ns, run_id
 
 
 def open_run(home: Path, name: str) -> Run:
     """A run by id, its 6 hex, `last`, or a path. Raises DataError `run_unknown`."""
     path = Path(name)
-    if path.is_dir() and ("/" in name or RUN_ID.fullmatch(path.name)):
-        return _run(path)
+    if path.is_dir() and any((path / known).is_file() for known in ("run.json", "state.json", "begun.json")):
+        return _run(path.absolute())
     runs = list_runs(home)
     if name == "last" and runs:
         return runs[-1]

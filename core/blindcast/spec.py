@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -195,7 +196,7 @@ def spec_text(spec: TaskSpec) -> str:
     tables["grid"] = {"window_s": spec.grid.window_s, "steps": spec.grid.steps}
     tables |= {name: asdict(getattr(spec, name)) for name in ("split", "budget", "isolation")}
     for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+        lines += ["", f"[{name}]", *(f"{_key(key)} = {_toml(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -206,4 +207,10 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(str(value), ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")  # the one character that JSON lets stand
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)

@@ -107,24 +107,31 @@ def _read(path: Path, limit: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        _refuse("bad_kind" if path.is_symlink() else "missing", f"{path.name}: {error.strerror}")
+        is_missing = os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)  # there, but not to be read
+        _refuse("missing" if is_missing else "bad_kind", f"{path.name}: {error.strerror}")
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             _refuse("bad_kind", f"{path.name} is no regular file")
         data = file.read(limit + 1)
     if len(data) > limit:
-        _refuse("too_large", f"{path.name} is larger than {limit >> 20} MiB")
+        _refuse("too_large", f"{path.name} takes it over the limit")
     return data
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    _refuse("missing", f"{Path(str(error.filename)).name}: {error.strerror}")
 
 
 def _collect(path: Path) -> dict[str, bytes]:
     if not os.path.lexists(path):
         _refuse("missing", f"there is no {path}")
+    if path.is_symlink():
+        _refuse("bad_kind", f"{path.name} is a link")
     if not path.is_dir():
         return {ENTRY: _read(path, MAX_FILE_BYTES)}
     files: dict[str, bytes] = {}
     left = MAX_BYTES
-    for root, folders, names in os.walk(path, followlinks=False):
+    for root, folders, names in os.walk(path, onerror=_unreadable):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in [n for n in folders if (Path(root) / n).is_symlink()]:
             _refuse("bad_kind", f"{name} is a link")

@@ -123,7 +123,7 @@ class Walker:
                 walked, broken = self._window(seat, ordinal, reveal, bytes(32) if self.state == "fresh" else head)
                 head = walked.head
                 if walked.status == "crashed" or self.state == "fresh":
-                    seat.leave()
+                    broken = broken or _left(seat)
                     seat = None
                 yield walked
                 if broken is not None:
@@ -177,6 +177,15 @@ class Walker:
         knot = None if position is None else anchor + 1 + position
         failures.append(Failure(ordinal, anchor, code, knot, trace if code == "exception" else ""))
         return self._labels.setdefault(code, f"refused:{code}".encode())
+
+
+def _left(seat: Seat) -> RunBroken | None:
+    """Leave a seat; what ends the run then is told after its window is yielded: that is sealed and stands."""
+    try:
+        seat.leave()
+    except RunBroken as broken:
+        return broken
+    return None
 
 
 def chain_head(heads: Sequence[bytes], state: Literal["carry", "fresh"]) -> bytes:

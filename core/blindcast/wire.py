@@ -77,7 +77,7 @@ class ChildSeat:
     `warmups` yields the warm-ups, each shown whole in `buffer`, one at a time (I-46). Raises RunBroken, DeniedError.
     """
 
-    __slots__ = ("_buffer", "_child", "_clock", "_cpus", "_line", "_nonces", "_ordinal", "_reveal", "_seq", "_step_s", "_steps")
+    __slots__ = ("_buffer", "_child", "_clock", "_cpus", "_line", "_nonces", "_ordinal", "_reveal", "_seq", "_step_s", "_steps", "output")
 
     def __init__(
         self,
@@ -97,6 +97,7 @@ class ChildSeat:
         self._seq = self._ordinal = 0
         self._reveal: Reveal | None = None
         self._cpus: set[int] | None = None
+        self.output = ""  # what the child printed, printable, once it has ended
         fd = buffer.reopened()
         try:
             self._child: Child | None = isolation.spawn(SpawnSpec(submission, fd, buffer.size, policy))

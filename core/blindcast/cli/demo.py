@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,11 @@ from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import demo_court, home_of
 from blindcast.cli.score import signed
 from blindcast.cli.walking import walk
+
+if TYPE_CHECKING:
+    from blindcast.backends import Backend
+    from blindcast.court import Court
+    from blindcast.host import Host
 
 __all__ = ["demo"]
 
@@ -23,22 +29,27 @@ CHEATER = "peek"
 @click.option("--scenario", type=click.Choice(SCENARIOS), help="One of the brief's three scenarios instead.")
 def demo(scenario: str | None) -> Answer:
     """Walk three predictors blind over the embedded market, and one that tries to cheat."""
+    from blindcast.backends import appoint, close
     from blindcast.demo_report import write_report
 
     host = current_host()
     court = demo_court(host, home_of())
     names = (scenario,) if scenario else (*PREDICTORS, CHEATER)
-    rows = [_row(host, court, name) for name in names]
+    backend = appoint(host, "any", court.spec.policy, os.environ, root=os.geteuid() == 0)
+    try:
+        rows = [_row(host, court, backend, name) for name in names]
+    finally:
+        close(backend.isolation)
     report = write_report(rows, court, home_of() / "demo.html")
     facts = {"digest": court.identity(), "split": "train", "index": 0, "targets": court.spec.split.targets}
     data = {"task": facts, "grader": court.grader_id, "runs": rows, "report": str(report)}
     return Answer(data, _text(rows, court, report), next="blindcast new predictor my_signal.py")
 
 
-def _row(host: Any, court: Any, name: str) -> dict[str, Any]:
+def _row(host: Host, court: Court, backend: Backend, name: str) -> dict[str, Any]:
     from blindcast.conduct import Order
 
-    conducted, grade, _ = walk(host, court, Order(host.locate(name), "train", 0, "run"), label=f"{name:<12}", environ={})
+    conducted, grade, _ = walk(host, court, Order(host.locate(name), "train", 0, "run"), label=f"{name:<12}", backend=backend)
     said = grade["diagnostics"]
     return {
         "predictor": name,
@@ -53,7 +64,7 @@ def _row(host: Any, court: Any, name: str) -> dict[str, Any]:
     }
 
 
-def _text(rows: list[dict[str, Any]], court: Any, report: Path) -> str:
+def _text(rows: list[dict[str, Any]], court: Court, report: Path) -> str:
     split = court.spec.split
     lines = [
         f"an invented order book, blinded: {split.targets} windows of {court.grid.window_s} s, each predictor sees the past alone",

@@ -20,7 +20,7 @@ __all__ = ["walk"]
 
 
 def walk(
-    host: Host, court: Court, order: Order, *, label: str, environ: Mapping[str, str] | None = None
+    host: Host, court: Court, order: Order, *, label: str, environ: Mapping[str, str] | None = None, backend: Backend | None = None
 ) -> tuple[Conduct, dict[str, Any], str]:
     """Conduct one run with a progress bar; returns the run, its grade object and the text for people."""
     from blindcast.arena import conduct
@@ -43,7 +43,7 @@ def walk(
                 shown["reward_bps"] = signed(seen["reward"])
             bar.advance(1, **shown)
 
-        run, folder = conduct(court, host, order, environ=os.environ if environ is None else environ, keep=keeper, watch=watch)
+        run, folder = conduct(court, host, order, environ=environ or os.environ, keep=keeper, watch=watch, backend=backend)
     step_s = court.grid.window_s / court.grid.steps
     text = score_text(keeper.grade, grid=f"grid {court.grid.steps}x{step_s:g} s", isolation=isolation_line(run.backend.report))
     return run, {**keeper.grade, "folder": str(folder)}, text

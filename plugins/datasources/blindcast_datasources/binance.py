@@ -112,7 +112,8 @@ class Binance:
                     return recording
                 policy = again
             except FinerNeeded as need:
-                policy = evolve(policy, **{"price_decimals" if need.kind == "tick" else "size_decimals": need.decimals})
+                is_price = need.kind == "tick"
+                policy = evolve(policy, price_decimals=need.decimals) if is_price else evolve(policy, size_decimals=need.decimals)
             except OverflowError:
                 policy = _coarser(policy, tried)
             except ImportDamaged as damage:
@@ -176,7 +177,9 @@ def _coarser(policy: RecordingPolicy, tried: set[RecordingPolicy]) -> RecordingP
 
 
 def _unknown(name: str) -> DataError:
-    return DataError("format_unknown", f"{name} is no recording of Binance's streams", expected=_READS, do="leave the file out, or name its importer")
+    return DataError(
+        "format_unknown", f"{name} is no recording of Binance's streams", expected=_READS, do="leave the file out, or name its importer"
+    )
 
 
 def _mixed(symbols: list[str]) -> DataError:

@@ -157,6 +157,6 @@ def rows_of(table: pa.Table | pa.RecordBatch) -> Rows:
 
 def prints_of(table: pa.Table | pa.RecordBatch) -> Prints:
     """Arrays of a table with TRADES' columns; the ids covered are unknown."""
-    columns = [_numbers(table.column(name)) for name in TRADES.names]
     unknown = np.full(table.num_rows, NULL, dtype=np.int64)
-    return Prints(*columns, unknown, unknown)
+    columns = [*(_numbers(table.column(name)) for name in TRADES.names), unknown, unknown]
+    return Prints(*columns)

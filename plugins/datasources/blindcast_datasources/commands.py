@@ -102,7 +102,9 @@ def _split(texts: Sequence[str]) -> tuple[str, list[Path]]:
     for text in texts:
         matched = _PREFIX.fullmatch(text)
         if "://" in text and not (matched and "://" not in matched["path"] and not text.startswith(f"{matched['name']}://")):
-            raise DataError("path_missing", f"{text} is a URL", expected="a local file, folder, glob or zip", do="download it first", path=text)
+            raise DataError(
+                "path_missing", f"{text} is a URL", expected="a local file, folder, glob or zip", do="download it first", path=text
+            )
         if matched and not Path(text).exists():
             names[matched["name"]] = None
             places.append(Path(matched["path"]))

@@ -17,7 +17,20 @@ from blindcast_datasources.statistics import STATS, market_stats, window_stats
 
 __all__ = ["describe_pool", "describe_synthetic", "lines", "median_stats", "pool_stats"]
 
-INSTRUMENT: Final = ("venue", "symbol", "base", "quote", "inverse", "contract_multiplier", "tick_size", "lot_size", "inferred", "depth", "clock", "licence")
+INSTRUMENT: Final = (
+    "venue",
+    "symbol",
+    "base",
+    "quote",
+    "inverse",
+    "contract_multiplier",
+    "tick_size",
+    "lot_size",
+    "inferred",
+    "depth",
+    "clock",
+    "licence",
+)
 SPAN: Final = ("t0_ns", "t1_ns", "rows", "trades")
 
 
@@ -50,7 +63,7 @@ def describe_synthetic(source: DataSource, window_s: int, steps: int) -> dict[st
     known = {"venue": "invented", "tick_size": synthetic.TICK_SIZE, "lot_size": synthetic.LOT_SIZE}
     instrument = {**dict.fromkeys((*INSTRUMENT, *SPAN)), **known, "windows": len(source.windows(grid)), "digest": source.digest()}
     told = getattr(source, "truth", None)
-    truth = told() if callable(told) else synthetic.truth(source)
+    truth: Any = told() if callable(told) else synthetic.truth(source)
     table = {f"imb{k}": {f"{seconds}s": stats[f"ic_imb{k}_{seconds}s"] for seconds in (1, 10, 60)} for k in (1, 20)}
     return {"instrument": instrument, "stats": stats, "truth": {**truth, "invented": True, "ic": table}}
 

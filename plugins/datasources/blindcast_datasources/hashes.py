@@ -26,15 +26,15 @@ class PoolHashes:
         table = np.empty((n, 84), dtype=_LITTLE)
         table[:, 0], table[:, 1], table[:, 2], table[:, 3] = rows.ts, rows.recv, rows.seq, rows.flags
         table[:, 4:] = rows.levels.reshape(n, 80)
-        self._book.update(table)
+        self._book.update(table.data)
         table[:, 3] = rows.ts
-        self._ladder.update(np.ascontiguousarray(table[:, 3:]))
+        self._ladder.update(np.ascontiguousarray(table[:, 3:]).data)
 
     def see_prints(self, prints: Prints) -> None:
         """The next prints."""
         table = [prints.ts, prints.recv, prints.px, prints.sz, prints.side, prints.trade_id, prints.kind, prints.n]
-        self._trades.update(np.stack(table, axis=1).astype(_LITTLE))
-        self._prints.update(np.stack([table[k] for k in (0, 2, 3, 4, 6)], axis=1).astype(_LITTLE))
+        self._trades.update(np.stack(table, axis=1).astype(_LITTLE).data)
+        self._prints.update(np.stack([table[k] for k in (0, 2, 3, 4, 6)], axis=1).astype(_LITTLE).data)
 
     def result(self, tick_size: str, lot_size: str) -> dict[str, str]:
         """`ladder_sha256`, `prints_sha256` and `digest`, hex."""

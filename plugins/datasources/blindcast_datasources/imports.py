@@ -89,7 +89,9 @@ def _empty(report: Report) -> DataError:
         "pool_empty",
         "there is no valid state in the input" + (f": the feed breaks ({breaks})" if breaks else ""),
         expected="at least one book with both sides and bid <= ask",
-        do="add the recording that holds a snapshot which fits, or look at --set gap=continue" if breaks else "check that these are the right files",
+        do="add the recording that holds a snapshot which fits, or look at --set gap=continue"
+        if breaks
+        else "check that these are the right files",
         gaps=[{"from_ns": gap.from_ns, "to_ns": gap.to_ns, "reason": gap.reason} for gap in report.gaps],
         counts=dict(report.counts),
     )

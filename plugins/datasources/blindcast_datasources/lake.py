@@ -84,7 +84,7 @@ class Lake:
         terms = _Terms(tick, lot, clock)
         self._state(used, terms, report)
         rower = Rower(RowPolicy(self.rows, self._depth), report)
-        for states in in_order(self._states(books, terms, report), [ns for one in books for ns in one.least(clock)]):
+        for states in in_order(self._states(books, terms, report), [ns for one in books for ns in one.least(clock)], Rows.joined):
             rows = rower.push(states)
             if len(rows):
                 yield book_batch(rows)
@@ -92,7 +92,7 @@ class Lake:
         if rest is not None:
             yield book_batch(rest)
         printer = Printer(report)
-        for block in in_order(self._prints(trades, terms, report), [ns for one in trades for ns in one.least(clock)]):
+        for block in in_order(self._prints(trades, terms, report), [ns for one in trades for ns in one.least(clock)], Prints.joined):
             prints = printer.push(without_zeros(block, report))
             if len(prints):
                 yield trades_batch(prints)

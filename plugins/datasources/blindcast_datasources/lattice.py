@@ -94,7 +94,12 @@ class Grain:
 
     def _read(self, text: str) -> int:
         whole, _, fraction = text.partition(".")
-        if len(fraction) <= self.decimals and whole.isdigit() and whole.isascii() and (not fraction or (fraction.isdigit() and fraction.isascii())):
+        if (
+            len(fraction) <= self.decimals
+            and whole.isdigit()
+            and whole.isascii()
+            and (not fraction or (fraction.isdigit() and fraction.isascii()))
+        ):
             return int(whole + fraction + self._zeros[len(fraction) :])
         value = exact(text)
         scaled = value.scaleb(self.decimals, _EXACT)
@@ -151,9 +156,10 @@ class Inference:
         known = values[values != NULL]
         if not known.size:
             return
-        self._divisor = gcd(self._divisor, int(np.gcd.reduce(known, axis=None)))
-        if len(self._distinct) < ENOUGH_PRICES:
-            self._distinct.update(np.unique(known)[:ENOUGH_PRICES].tolist())
+        self._divisor = gcd(self._divisor, int(np.gcd.reduce(known)))
+        for some in (known[: ENOUGH_PRICES * 8], known[ENOUGH_PRICES * 8 :]):  # the rest is seldom needed
+            if len(self._distinct) < ENOUGH_PRICES:
+                self._distinct.update(np.unique(some)[:ENOUGH_PRICES].tolist())
 
     def finer(self, decimals: int) -> None:
         """Go over to integers of a smaller 10^-decimals."""

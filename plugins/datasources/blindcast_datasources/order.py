@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -25,21 +25,19 @@ class Timed(Protocol):
         """Those at `picked`."""
         ...
 
-    @staticmethod
-    def joined(parts: list[T]) -> T:
-        """Several blocks as one."""
-        ...
-
 
 T = TypeVar("T", bound=Timed)
 
 
-def in_order(blocks: Iterable[T], least: Sequence[int]) -> Iterator[T]:
-    """The blocks' things sorted by time, equal times in the order given; `least` holds each block's smallest time."""
+def in_order(blocks: Iterable[T], least: Sequence[int], joined: Callable[[list[T]], T]) -> Iterator[T]:
+    """The blocks' things sorted by time, equal times in the order given; `least` holds each block's smallest time.
+
+    `joined` makes one block of several.
+    """
     later = np.minimum.accumulate(np.array([*least, 2**63 - 1], dtype=np.int64)[::-1])[::-1][1:]  # least of all blocks after each
     held: T | None = None
     for block, bound in zip(blocks, later.tolist(), strict=True):
-        pending = block if held is None else block.joined([held, block])
+        pending = block if held is None else joined([held, block])
         held = None
         if not len(pending.ts):
             continue

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 from attrs.validators import and_, ge, instance_of, le
 
 from blindcast.errors import DataError, WindowUnknown
@@ -20,6 +20,10 @@ from blindcast_datasources.slots import SECOND_NS, SlotRules, Slots, judge
 __all__ = ["OrderBook"]
 
 _share = and_(ge(0.0), le(1.0))
+
+
+def _words(value: Sequence[str]) -> tuple[str, ...]:
+    return tuple(value)
 
 
 def _is_waiver(_source: object, _attribute: object, value: Sequence[str]) -> None:
@@ -43,13 +47,9 @@ class OrderBook:
     max_short: float = field(default=0.05, converter=float, validator=_share)
     max_unsound: float = field(default=0.005, converter=float, validator=_share)
     max_clock: float = field(default=0.01, converter=float, validator=_share)
-    waive: Sequence[str] = field(default=(), converter=tuple, validator=_is_waiver)
-    _opened: Pool = field(init=False)
+    waive: tuple[str, ...] = field(default=(), converter=_words, validator=_is_waiver)
+    _opened: Pool = field(init=False, default=Factory(lambda self: Pool(self.pool), takes_self=True))
     _judged: dict[int, Slots] = field(init=False, factory=dict)
-
-    @_opened.default
-    def _open(self) -> Pool:
-        return Pool(self.pool)
 
     def windows(self, grid: Grid) -> Sequence[WindowRef]:
         """Every valid window in time order; `rows` is exact, `prints` an upper bound from `meta`. Reads times and flags alone."""
@@ -139,7 +139,9 @@ class OrderBook:
 
 def _mid2(rows: pa.Table) -> F64:
     """Best bid + best ask in ticks, exact in a double; NaN where a side is empty."""
-    best = [np.asarray(rows.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False))[:: DEPTH] for name in ("bid_px", "ask_px")]
+    best = [
+        np.asarray(rows.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False))[::DEPTH] for name in ("bid_px", "ask_px")
+    ]
     total: F64 = (best[0] + best[1]).astype(np.float64)
     return total
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,13 @@ class PartWriter:
         self._file = (folder / self._name).open("wb")
         try:
             self._writer = pq.ParquetWriter(
-                self._file, TABLES[table], compression="zstd", use_dictionary=True, write_statistics=True, write_page_index=True, write_page_checksum=True
+                self._file,
+                TABLES[table],
+                compression="zstd",
+                use_dictionary=True,
+                write_statistics=True,
+                write_page_index=True,
+                write_page_checksum=True,
             )
         except BaseException:
             self._file.close()
@@ -42,7 +49,7 @@ class PartWriter:
         """Append a batch. Raises OSError on a full disk."""
         slots = np.asarray(batch.column(0).to_numpy()) // GROUP_NS
         edges = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), batch.num_rows]
-        for start, end in zip(edges[:-1], edges[1:], strict=True):
+        for start, end in pairwise(edges):
             if end == start:
                 continue
             if self._held and slots[start] != self._slot:

@@ -143,7 +143,7 @@ class Pool:
     def _open(self, table: str, part: int) -> pq.ParquetFile:
         if (table, part) not in self._files:
             file = self._path / self._parts(table)[part]["file"]
-            self._files[table, part] = pq.ParquetFile(file, page_checksum_verification=True)
+            self._files[table, part] = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
         return self._files[table, part]
 
     def _check(self, table: str, part: int) -> None:
@@ -156,7 +156,9 @@ class Pool:
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
             times = group.column(0).statistics
-            found.append([times.min, times.max, group.num_rows] if times is not None and times.has_min_max else [None, None, group.num_rows])
+            found.append(
+                [times.min, times.max, group.num_rows] if times is not None and times.has_min_max else [None, None, group.num_rows]
+            )
         if found != [list(group) for group in self._parts(table)[part]["groups"]]:
             raise self._damaged(table, f"{sum(group[2] for group in found)} rows in {len(found)} row groups are not those of meta.json")
 

@@ -47,10 +47,10 @@ class RawFile:
         except (zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
             raise ImportDamaged(self.name, str(error)) from error
 
-    def seekable(self) -> IO[bytes]:
-        """A seekable stream; a zip's member is held in memory. Raises ImportDamaged."""
+    def seekable(self) -> Path | IO[bytes]:
+        """What can be read at any place: the path, or a zip's member held in memory. Raises ImportDamaged."""
         if not self.member:
-            return self.path.open("rb")
+            return self.path
         with self.opened() as stream:
             return io.BytesIO(stream.read())
 
@@ -166,12 +166,20 @@ def found(paths: Iterable[Path]) -> tuple[Sequence[RawFile], Sequence[Path]]:
     for path in paths:
         matched = [path] if path.exists() else [Path(text) for text in sorted(glob.glob(str(path), recursive=True))]
         if not matched:
-            raise DataError("path_missing", f"there is nothing at {path}", expected="a file, a folder, a glob or a zip", do="check the path", path=str(path))
+            raise DataError(
+                "path_missing",
+                f"there is nothing at {path}",
+                expected="a file, a folder, a glob or a zip",
+                do="check the path",
+                path=str(path),
+            )
         for one in matched:
             inside, aside = _below(one) if one.is_dir() else ([one], [])
             passed += aside
             for file in inside:
                 files += _unpacked(file)
     if not files:
-        raise DataError("path_missing", "the paths hold no data file", expected="at least one file beside hidden ones, _* and *.md", do="check the path")
+        raise DataError(
+            "path_missing", "the paths hold no data file", expected="at least one file beside hidden ones, _* and *.md", do="check the path"
+        )
     return list(dict.fromkeys(files)), passed

@@ -35,7 +35,7 @@ _PARTIAL: Final = ("@depth5", "@depth10", "@depth20")
 class RecordingPolicy:
     """How a recording is read; `price_decimals` and `size_decimals` are the grain it is read with."""
 
-    replay: ReplayPolicy = ReplayPolicy()
+    replay: ReplayPolicy
     rows: str = "change"
     book: Literal["depth", "ticker", "none"] = "depth"
     clock: Literal["exchange", "receive"] = "exchange"
@@ -59,7 +59,9 @@ class Recording:
         self.policy, self.report = policy, Report()
         self.price, self.size = Grain("tick", policy.price_decimals), Grain("lot", policy.size_decimals)
         self._clock = Clock(policy.unit, policy.tz)
-        self.rows = RowSink(RowPolicy(policy.rows, policy.depth), self.report, self.price, self.size, sorts=policy.sorts or policy.book == "ticker")
+        self.rows = RowSink(
+            RowPolicy(policy.rows, policy.depth), self.report, self.price, self.size, sorts=policy.sorts or policy.book == "ticker"
+        )
         self.prints = {name: PrintSink(self.report, self.price, self.size) for name in ("trade", "aggTrade")}
         self.check = TickerCheck()
         watch = self.check.state if policy.book == "depth" else None
@@ -248,4 +250,6 @@ def _text(raw: msgspec.Raw) -> str:
 
 
 def _clock_mixed(why: str, place: str) -> DataError:
-    return DataError("clock_mixed", f"{place}: {why}", expected="one clock for the whole pool", do="--set clock=receive uses the recorded local times")
+    return DataError(
+        "clock_mixed", f"{place}: {why}", expected="one clock for the whole pool", do="--set clock=receive uses the recorded local times"
+    )

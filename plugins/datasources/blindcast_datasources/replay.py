@@ -11,7 +11,7 @@ from attrs import frozen
 
 from blindcast.contracts import ImportReport
 from blindcast_datasources import columns
-from blindcast_datasources.columns import DEPTH, NULL, Rows
+from blindcast_datasources.columns import DEPTH, Rows
 from blindcast_datasources.ladder import Ladder
 from blindcast_datasources.states import BREAK
 
@@ -151,5 +151,3 @@ class BookReplayer:
         times = np.array(self._times, dtype=np.int64)
         self._times, self._levels = [], []
         self._sink(Rows(times[:, 0].copy(), times[:, 1].copy(), times[:, 2].copy(), times[:, 3].copy(), levels))
-
-

@@ -23,7 +23,7 @@ __all__ = ["PrintSink", "RowSink"]
 BLOCK_PRINTS: Final = 8192
 _PRINT_FIELDS: Final = tuple(attribute.name for attribute in fields_of(Prints))
 _FINE_PRINTS: Final = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in _PRINT_FIELDS])
-_FINE_STATES: Final = pa.schema([*BOOK][:3] + [pa.field("flags", pa.int64(), nullable=False)] + [*BOOK][4:])
+_FINE_STATES: Final = pa.schema([pa.field("flags", pa.int64(), nullable=False) if f.name == "flags" else f for f in BOOK])
 
 
 class RowSink:
@@ -44,7 +44,9 @@ class RowSink:
             self._made(self._rower.push(states))
             return
         batch = book_batch(states)  # flags fit: a whole-book feed knows no breaks
-        self._unsorted.put(pa.RecordBatch.from_arrays([c.cast(f.type) for c, f in zip(batch.columns, _FINE_STATES, strict=True)], schema=_FINE_STATES))
+        self._unsorted.put(
+            pa.RecordBatch.from_arrays([c.cast(f.type) for c, f in zip(batch.columns, _FINE_STATES, strict=True)], schema=_FINE_STATES)
+        )
         self._least.append(int(states.ts.min()))
 
     def _made(self, rows: Rows | None) -> None:
@@ -58,7 +60,7 @@ class RowSink:
     def finish(self) -> None:
         """Nothing follows."""
         if self._unsorted is not None:
-            for states in in_order((rows_of(batch) for batch in self._unsorted.batches()), self._least):
+            for states in in_order((rows_of(batch) for batch in self._unsorted.batches()), self._least, Rows.joined):
                 self._made(self._rower.push(states))
             self._unsorted.close()
         self._made(self._rower.finish())
@@ -114,7 +116,11 @@ class PrintSink:
         self._sizes.see(prints.sz)
         self.prints += len(prints)
         self._least.append(int(prints.ts.min()))
-        self._spool.put(pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(getattr(prints, name))) for name in _PRINT_FIELDS], schema=_FINE_PRINTS))
+        self._spool.put(
+            pa.RecordBatch.from_arrays(
+                [pa.array(np.ascontiguousarray(getattr(prints, name))) for name in _PRINT_FIELDS], schema=_FINE_PRINTS
+            )
+        )
 
     def finish(self) -> None:
         """Nothing follows."""
@@ -128,7 +134,7 @@ class PrintSink:
     def blocks(self, tick: Decimal, lot: Decimal) -> Iterator[Prints]:
         """The prints in time order, in ticks and lots. Raises DataError `off_grid`."""
         read = (Prints(*(column.to_numpy() for column in batch.columns)) for batch in self._spool.batches())
-        for block in in_order(read, self._least):
+        for block in in_order(read, self._least, Prints.joined):
             place = f"prints from {block.ts[0]} ns"
             px, sz = self._price.coarse(block.px, tick, "tick", place), self._size.coarse(block.sz, lot, "lot", place)
             yield Prints(block.ts, block.recv, px, sz, block.side, block.trade_id, block.kind, block.n, block.first, block.last)
@@ -136,5 +142,3 @@ class PrintSink:
     def close(self) -> None:
         """Let the disk space go."""
         self._spool.close()
-
-

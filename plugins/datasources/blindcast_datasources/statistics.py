@@ -12,10 +12,11 @@ from blindcast_datasources.sampled import SECOND_NS, Sampled, sampled_window
 __all__ = ["STATS", "market_stats", "window_stats"]
 
 STATS: Final = (
-    "sd_1s_bps", "vr_10s", "vr_60s", "kurt_1s", "kurt_10s", "acf_r_1", "acf_absr_1", "acf_absr_5", "acf_absr_10", "moves_1s", "p_spread_1tick",
-    "size_ratio_2", "size_ratio_5", "size_ratio_20", "logsd_L1", "logsd_L10", "L20_bps",
-    "ic_imb1_1s", "ic_imb1_10s", "ic_imb1_60s", "ic_imb20_1s", "ic_imb20_10s", "ic_imb20_60s", "acf_imb1_1s", "acf_imb1_10s", "acf_imb1_60s",
-    "ofi_r2_1s", "ofi_r2_10s", "trades_per_s", "acf_sign_1", "acf_sign_10", "acf_sign_100", "trade_p99_ratio", "fano_1s",
+    "sd_1s_bps", "vr_10s", "vr_60s", "kurt_1s", "kurt_10s", "acf_r_1", "acf_absr_1", "acf_absr_5", "acf_absr_10",
+    "moves_1s", "p_spread_1tick", "size_ratio_2", "size_ratio_5", "size_ratio_20", "logsd_L1", "logsd_L10", "L20_bps",
+    "ic_imb1_1s", "ic_imb1_10s", "ic_imb1_60s", "ic_imb20_1s", "ic_imb20_10s", "ic_imb20_60s", "acf_imb1_1s",
+    "acf_imb1_10s", "acf_imb1_60s", "ofi_r2_1s", "ofi_r2_10s", "trades_per_s", "acf_sign_1", "acf_sign_10",
+    "acf_sign_100", "trade_p99_ratio", "fano_1s",
 )  # fmt: skip
 BPS: Final = 1e4
 LEAST_PAIRS: Final = 3  # below that a correlation says nothing
@@ -165,7 +166,9 @@ def _tape(market: Sampled) -> dict[str, float]:
     return {
         "trades_per_s": len(market.print_ns) / seconds if seconds else np.nan,
         **{f"acf_sign_{lag}": _autocorrelation(sign, lag) for lag in (1, 10, 100)},
-        "trade_p99_ratio": _ratio(float(np.quantile(market.print_sz, 0.99)), float(np.median(market.print_sz))) if len(market.print_sz) else np.nan,
+        "trade_p99_ratio": _ratio(float(np.quantile(market.print_sz, 0.99)), float(np.median(market.print_sz)))
+        if len(market.print_sz)
+        else np.nan,
         "fano_1s": _fano(market, seconds),
     }
 

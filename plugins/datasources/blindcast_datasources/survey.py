@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Literal
 
 import numpy as np
-import pyarrow.compute as pc
 from attrs import define, field
 from numpy.typing import NDArray
 
@@ -16,7 +15,7 @@ from blindcast.records import I64
 from blindcast_datasources.columns import NULL
 from blindcast_datasources.lattice import Floats, Inference
 from blindcast_datasources.times import Clock
-from blindcast_datasources.wide import WideBlock, WideFile, ordered_sides
+from blindcast_datasources.wide import WideBlock, WideFile, named, ordered_sides
 
 __all__ = ["FileSurvey", "judged_clock", "stamps", "step", "survey", "usable_blocks"]
 
@@ -46,7 +45,7 @@ def usable_blocks(file: WideFile, clock: Clock, levels: int, symbol: str) -> Ite
     for block in file.blocks(clock, levels):
         ours = np.ones(len(block.exchange), dtype=np.bool_)
         if symbol and block.symbols is not None:
-            ours = pc.fill_null(pc.equal(block.symbols, symbol), False).to_numpy(zero_copy_only=False)
+            ours = named(block.symbols, symbol)
         if file.kind == "book":
             usable = ordered_sides(block.values)
             yield block, ours & usable, int((ours & ~usable).sum())

@@ -101,8 +101,8 @@ class Clock:
 
     def array_ns(self, values: NDArray[np.int64] | NDArray[np.float64], place: str) -> I64:
         """Many times; NULL, NaN and 0 stay NULL. Raises DataError `time_unit`."""
-        if values.dtype.kind == "f":
-            return self._seconds_ns(values, place)
+        if np.issubdtype(values.dtype, np.floating):
+            return self._seconds_ns(values.astype(np.float64), place)
         known = (values != NULL) & (values != 0)
         factors = np.zeros(len(values), dtype=np.int64)
         if self._factor:

@@ -7,7 +7,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import frozen
 from numpy.typing import NDArray
@@ -18,9 +17,10 @@ from blindcast_datasources.columns import DEPTH, NULL
 from blindcast_datasources.raw import RawFile
 from blindcast_datasources.times import Clock
 
-__all__ = ["WideBlock", "WideFile", "ordered_sides"]
+__all__ = ["WideBlock", "WideFile", "named", "ordered_sides"]
 
-BLOCK_ROWS: Final = 16_384
+BLOCK_ROWS: Final = 8192
+READ_BYTES: Final = 1 << 18
 _MAGIC: Final = b"PAR1"
 _EXCHANGE_TIMES: Final = ("origin_time", "timestamp")
 _LOCAL_TIMES: Final = ("received_time", "receipt_timestamp")
@@ -83,12 +83,14 @@ class WideFile:
             return set(parts[-1:])
         found: set[str] = set()
         for batch in self._read([name]):
-            found.update(str(text) for text in pc.unique(batch.column(0).cast(pa.string())).to_pylist() if text is not None)
+            found.update(text for text in batch.column(0).cast(pa.string()).unique().to_pylist() if text is not None)
         return found
 
     def blocks(self, clock: Clock, levels: int) -> Iterator[WideBlock]:
         """Its rows, in the file's order. Raises ImportDamaged, DataError `time_unit`."""
-        wanted = [name for name in (self._exchange, self._local, "sequence_number", "symbol", self._id, "side", "price", self._size) if name]
+        wanted = [
+            name for name in (self._exchange, self._local, "sequence_number", "symbol", self._id, "side", "price", self._size) if name
+        ]
         if self.kind == "book":
             wanted += [f"{side}_{k}_{part}" for side in ("bid", "ask") for k in range(levels) for part in ("price", "size")]
         start = 0
@@ -102,7 +104,9 @@ class WideFile:
                 exchange=_times(table[self._exchange], clock, place) if self._exchange else unknown,
                 local=_times(table[self._local], clock, place) if self._local else unknown,
                 seq=_ids(table[ids]) if ids in table else unknown,
-                values=_books(table, n, levels) if self.kind == "book" else np.stack([_floats(table["price"]), _floats(table[self._size])], axis=1),
+                values=_books(table, n, levels)
+                if self.kind == "book"
+                else np.stack([_floats(table["price"]), _floats(table[self._size])], axis=1),
                 side=_sides(table["side"]) if self.kind == "trades" else unknown,
                 symbols=table.get("symbol"),
             )
@@ -120,15 +124,16 @@ class WideFile:
 
 def _opened(file: RawFile) -> pq.ParquetFile:
     try:
-        stream = file.seekable()
-        head = stream.read(len(_MAGIC))
-        stream.seek(0)
+        with file.opened() as stream:
+            head = stream.read(len(_MAGIC))
     except OSError as error:
         raise ImportDamaged(file.name, str(error)) from error
     if head != _MAGIC and not file.name.lower().endswith((".parquet", ".pq")):
-        raise DataError("format_unknown", f"{file.name} is no parquet file", expected="wide parquet of books and prints", do="leave the file out")
-    try:
-        return pq.ParquetFile(stream, page_checksum_verification=True)
+        raise DataError(
+            "format_unknown", f"{file.name} is no parquet file", expected="wide parquet of books and prints", do="leave the file out"
+        )
+    try:  # without buffers ahead: they hold a whole file's row groups at once
+        return pq.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=READ_BYTES, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise ImportDamaged(file.name, f"the parquet footer: {error}") from error
 
@@ -137,7 +142,7 @@ def _times(column: Any, clock: Clock, place: str) -> I64:
     kind = column.type
     if pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("ns", kind.tz)).cast(pa.int64()).fill_null(NULL)
-        return Clock("ns").array_ns(column.to_numpy(zero_copy_only=False), place)
+        return Clock("ns").array_ns(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64), place)
     if pa.types.is_floating(kind):
         return clock.array_ns(column.cast(pa.float64()).to_numpy(zero_copy_only=False), place)
     if pa.types.is_integer(kind):
@@ -162,9 +167,24 @@ def _ids(column: Any) -> I64:
 
 
 def _sides(column: Any) -> I64:
-    words = pc.utf8_lower(column.cast(pa.string()))
-    bought, sold = (pc.fill_null(pc.equal(words, word), False).to_numpy(zero_copy_only=False) for word in ("buy", "sell"))
-    return bought.astype(np.int64) - sold.astype(np.int64)
+    codes, words = _coded(column)
+    sides = np.array([{"buy": 1, "sell": -1}.get(word.lower(), 0) for word in words], dtype=np.int64)
+    found: I64 = sides[codes]
+    return found
+
+
+def _coded(column: Any) -> tuple[I64, list[str]]:
+    """A column of texts as places in a list of its distinct ones; null is the last, ""."""
+    coded = column.cast(pa.string()).dictionary_encode()
+    words = [*coded.dictionary.to_pylist(), ""]
+    return coded.indices.cast(pa.int64()).fill_null(len(words) - 1).to_numpy(zero_copy_only=False), words
+
+
+def named(column: Any, text: str) -> NDArray[np.bool_]:
+    """Which cells of a column of texts hold `text`."""
+    codes, words = _coded(column)
+    found: NDArray[np.bool_] = np.array([word == text for word in words])[codes]
+    return found
 
 
 def _books(table: Mapping[str, Any], n: int, levels: int) -> F64:

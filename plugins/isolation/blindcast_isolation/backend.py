@@ -120,7 +120,7 @@ def probe(launcher: Launcher, policy: Policy, wanted: Iterable[str], optional: I
     if failed is not None or ready is None:
         against = f"{failed.control}: {failed.text}" if failed is not None else "the probe's child said nothing"
         return Probed(found | {name: Control(name, "failed", against) for name in controls}, (), printable(against))
-    found |= {name: _control(name, words.get(name, "")) for name in controls}
+    found |= {name: _control(name, words.get(name, "its witness said nothing")) for name in controls}
     return Probed(found, tuple(controls), _unequal(ready, words), {"version": ready.python, "libpython": ready.libpython})
 
 
@@ -155,8 +155,8 @@ def _unequal(ready: Ready, words: Mapping[str, str]) -> str:
     """What the dropped child's interpreter lacks against ours (I-22)."""
     if ready.python != sys.version:
         return f"interpreter_unreadable: the child runs {ready.python}"
-    if words.get(INTERPRETER, ""):
-        return f"interpreter_unreadable: {printable(words[INTERPRETER])}; allow mount namespaces, or move the environment"
+    if word := words.get(INTERPRETER, "the witness said nothing"):
+        return f"interpreter_unreadable: {printable(word)}; allow mount namespaces, or move the environment"
     return ""
 
 

@@ -12,6 +12,7 @@ import select
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
@@ -20,10 +21,12 @@ from blindcast_isolation.libraries import libraries
 from blindcast_isolation.lockdown import ANSWER, NotInForce, lock
 from blindcast_isolation.order import Order, order_of
 from blindcast_isolation.supervisor import SETUP_FAILED, supervise
+from blindcast_isolation.witness import testify
 
 __all__ = ["serve"]
 
 MAX_THREADS: Final = 2  # one is an allocator's (I-31)
+_SHIM: Final = "blindcast_isolation.shim"  # it needs numpy: probes do not wait for it
 _DESCRIPTORS: Final = 5  # with an order: output, request, answer, buffer, line
 
 
@@ -36,7 +39,7 @@ def serve(fd: int) -> None:
     first = [name for library in libraries() if library.is_first for name in library.preload]
     later = [name for library in libraries() if not library.is_first for name in library.preload]
     held: list[tuple[Order, list[int]]] = []
-    for name in (*first, "blindcast_isolation.shim", *later):
+    for name in (*first, _SHIM, *later):
         while _is_asked(line, 0):
             if not _take(line, held):
                 return
@@ -75,7 +78,7 @@ def _fork_ready(held: list[tuple[Order, list[int]]], libpython: str, own: socket
     """Fork every order that can be served by now: a probe at once, a predictor's child when the shim is there."""
     for item in list(held):
         order, fds = item
-        if order.task == "probe" or "blindcast_isolation.shim" in sys.modules:
+        if order.task == "probe" or _SHIM in sys.modules:
             held.remove(item)
             _fork(order, fds, libpython, own)
 
@@ -117,14 +120,12 @@ def _child(order: Order, output: int, request: int, answer: int, buffer: int, li
             os._exit(SETUP_FAILED)
         os.write(ANSWER, encode(Ready(PROTOCOL, sys.version, libpython, order.controls)))
         if order.task == "probe":
-            from blindcast_isolation.witness import testify
-
             testify(order)
-        else:
-            from blindcast_isolation.shim import run
-
-            run(memory)
+        importlib.import_module(_SHIM).run(memory)
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stderr.flush()
         os._exit(1)
 
 
