@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from blindcast.aside import Aside, new_run_id, not_written
-from blindcast.backends import Backend, appoint, close
+from blindcast.backends import Backend
 from blindcast.buffer import RevealBuffer
 from blindcast.conduct import Conduct, Order, exit_of
 from blindcast.court import Court
 from blindcast.errors import BudgetError, DataError, UsageError
-from blindcast.host import Host
 from blindcast.journal import Journal
 from blindcast.ledger import Charge, Ledger, query_refused
 from blindcast.records import Outcome
@@ -34,17 +32,16 @@ Watch = Callable[[Conduct, Walked, float | None], object]  # the run, the window
 
 def conduct(
     court: Court,
-    host: Host,
     order: Order,
+    backend: Backend,
     *,
     environ: Mapping[str, str],
     keep: Callable[[Conduct, Aside, Ledger], Path],
     watch: Watch | None = None,
-    backend: Backend | None = None,
 ) -> tuple[Conduct, Path]:
     """Run one submission over one task and keep its run directory, which `keep` writes; returns both.
 
-    `backend` is one that `appoint` chose for this court, shared by several runs; else it is chosen and closed here.
+    `backend` is one that `appoint` chose for this court; several runs may share it.
     Raises before anything is revealed or charged: UsageError, DataError (`load_failed`, `fit_failed`,
     `submission_refused`), DeniedError, BudgetError. After the first reveal the trial is spent, whatever follows (G-55).
     """
@@ -53,24 +50,6 @@ def conduct(
     _check_seed(order)
     ledger = Ledger.of(court.home, environ)
     _refuse_spent(court, order, ledger)
-    chosen = backend or appoint(host, court.spec.isolation.require, court.spec.policy, environ, root=os.geteuid() == 0)
-    try:
-        return _conduct(court, order, capped, chosen, ledger, keep, watch)
-    finally:
-        if backend is None:
-            close(chosen.isolation)
-
-
-def _conduct(
-    court: Court,
-    order: Order,
-    capped: int | None,
-    backend: Backend,
-    ledger: Ledger,
-    keep: Callable[[Conduct, Aside, Ledger], Path],
-    watch: Watch | None,
-) -> tuple[Conduct, Path]:
-    task = court.task(order.split, order.index)
     run_id = new_run_id()
     facts = {"run_id": run_id, "task_digest": court.identity(capped), "split": order.split, "index": order.index, "door": order.door}
     aside = Aside.begin(court.home, run_id, facts)

@@ -32,7 +32,8 @@ class Backend:
 def members(word: str, known: tuple[str, ...] = ORDER) -> tuple[str, ...] | None:
     """The backends that a requirement names, strongest first; None for an unknown word.
 
-    `any` and `kernel` mean the shipped five and four: one that was only installed must be named."""
+    `any` and `kernel` mean the shipped five and four: one that was only installed must be named.
+    """
     if word == "any":
         return ORDER
     if word == "kernel":
@@ -134,8 +135,9 @@ def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str]
 def _by_name(host: Host) -> dict[str, Offered]:
     """Every backend by the names that mean it. One of ours is never hidden by a stranger's of that name (DESIGN 3)."""
     offers = host.offers("isolations")
-    named = {offer.qualified: offer for offer in offers} | {offer.name: offer for offer in offers if offer.status == "ok"}
-    return named | {offer.name: offer for offer in offers if offer.distribution == "blindcast"}
+    ours = {offer.name: offer for offer in offers if offer.distribution == "blindcast"}
+    bare = {offer.name: offer for offer in offers if offer.status == "ok"}
+    return {offer.qualified: offer for offer in offers if offer.distribution != "blindcast"} | bare | ours
 
 
 def close(isolation: Isolation) -> None:

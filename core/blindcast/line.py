@@ -19,7 +19,7 @@ from blindcast.records import F64
 
 __all__ = ["Gone", "Late", "Line"]
 
-READ_BYTES: Final = 65_536
+READ_BYTES: Final = 8_192
 
 
 class Late(Exception):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
 
-from blindcast.backends import appoint, close
+from blindcast.backends import Backend
 from blindcast.buffer import RevealBuffer
+from blindcast.contracts import Isolation
 from blindcast.court import Court
 from blindcast.grade import grade_task, rms_step
-from blindcast.host import Host
 from blindcast.protocol import Standing
 from blindcast.records import F64
 from blindcast.reveal import Reveal
@@ -33,28 +32,24 @@ OPTIMISTIC: Final = "a dry run is optimistic: fit may see windows later than the
 _DIAGNOSTICS: Final = ("direction_accuracy", "skill_score_vs_flat", "skill_vs_persistence_bps")
 
 
-def rehearse(court: Court, host: Host, submission: Path, index: int, seed: int, *, environ: Mapping[str, str]) -> dict[str, Any]:
+def rehearse(court: Court, backend: Backend, submission: Path, index: int, seed: int) -> dict[str, Any]:
     """The document of a dry run (frontends.md section 2, run_predictor), with `dry: true`.
 
-    A predictor that does not load or fit fails its fold with that code. Raises what the choice of isolation raises.
+    A predictor that does not load or fit fails its fold with that code.
     """
     task = court.task("train", index)
-    backend = appoint(host, court.spec.isolation.require, court.spec.policy, environ, root=os.geteuid() == 0)
-    try:
-        with TemporaryDirectory(prefix="blindcast-") as folder:
-            taken = take(submission, Path(folder) / "predictor")
-            windows = [court.reveal(position) for position in task.warmups]
-            folds = _Folds(court, backend.isolation, taken.folder, windows, seed)
-            walked = [folds.walk(k) for k in range(len(windows))]
-    finally:
-        close(backend.isolation)
+    with TemporaryDirectory(prefix="blindcast-") as folder:
+        taken = take(submission, Path(folder) / "predictor")
+        windows = [court.reveal(position) for position in task.warmups]
+        folds = _Folds(court, backend.isolation, taken.folder, windows, seed)
+        walked = [folds.walk(k) for k in range(len(windows))]
     return _document(court, windows, walked, folds)
 
 
 class _Folds:
     """One child a fold, all over one buffer."""
 
-    def __init__(self, court: Court, isolation: Any, folder: Path, windows: Sequence[tuple[F64, Reveal]], seed: int) -> None:
+    def __init__(self, court: Court, isolation: Isolation, folder: Path, windows: Sequence[tuple[F64, Reveal]], seed: int) -> None:
         self.court, self.isolation, self.folder, self.windows = court, isolation, folder, windows
         self.context = Context(court.grid, court.alpha, windows[0][1].columns, seed)
         self.output: list[str] = []

@@ -65,7 +65,7 @@ def judge() -> Answer:
 @click.option("--total", type=int, default=20)
 def work(total: int) -> Answer:
     """Work."""
-    with progress(total, "walk") as bar:
+    with progress(total, "walk", after_s=0) as bar:
         for done in range(total):
             bar.advance(failures=done // 10)
     return Answer({}, "done")

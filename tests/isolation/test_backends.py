@@ -202,7 +202,7 @@ def test_the_tripwire_names_the_rule(backend: Backend, walk: Go, line: str) -> N
     assert "isolation: a predictor" in run.walked[0].failures[0].trace
 
 
-def test_an_orphan_that_left_its_group_is_gone_with_the_run(backend: Backend, walk: Go, tmp_path: Path) -> None:
+def test_an_orphan_that_left_its_group_is_gone_with_the_run(backend: Backend, walk: Go) -> None:
     """I-70: setsid twice forked, SIGTERM ignored, and still nothing of it is left."""
     source = body(
         "import ctypes, signal",
@@ -215,14 +215,12 @@ def test_an_orphan_that_left_its_group_is_gone_with_the_run(backend: Backend, wa
         "    while True: time.sleep(1)",
         "return 0.0",
     )
-    before = _children_of_zygotes()
+    walk(backend, body("return 0.0"), targets=1)
+    before = psutil.Process().children(recursive=True)
     run = walk(backend, source, targets=1)
     assert run.broken is None
-    assert _children_of_zygotes() == before
-
-
-def _children_of_zygotes() -> set[int]:
-    return {p.pid for p in psutil.Process().children(recursive=True) if p.parent() != psutil.Process()}
+    left = [process for process in psutil.Process().children(recursive=True) if process not in before]
+    assert psutil.wait_procs(left, timeout=1)[1] == []
 
 
 def test_a_child_holds_five_descriptors_and_the_constant_environment(backend: Backend, walk: Go) -> None:

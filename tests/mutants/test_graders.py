@@ -124,7 +124,7 @@ class Says(Unclaimed):
 
 class GradeOfAnArray(Unclaimed):
     def grade(self, outcome: Outcome, curves: F64) -> Any:
-        return WindowGrade((curves * moves_of(outcome)).sum(axis=1))  # type: ignore[arg-type]  # the fault under test
+        return WindowGrade((curves * moves_of(outcome)).sum(axis=1))
 
 
 class PaysAnyMove(Unclaimed):

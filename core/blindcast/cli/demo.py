@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import click
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import demo_court, home_of
 from blindcast.cli.score import signed
-from blindcast.cli.walking import walk
+from blindcast.cli.walking import appointed, walk
 
 if TYPE_CHECKING:
     from blindcast.backends import Backend
@@ -29,17 +28,13 @@ CHEATER = "peek"
 @click.option("--scenario", type=click.Choice(SCENARIOS), help="One of the brief's three scenarios instead.")
 def demo(scenario: str | None) -> Answer:
     """Walk three predictors blind over the embedded market, and one that tries to cheat."""
-    from blindcast.backends import appoint, close
     from blindcast.demo_report import write_report
 
     host = current_host()
     court = demo_court(host, home_of())
     names = (scenario,) if scenario else (*PREDICTORS, CHEATER)
-    backend = appoint(host, "any", court.spec.policy, os.environ, root=os.geteuid() == 0)
-    try:
+    with appointed(host, court) as backend:
         rows = [_row(host, court, backend, name) for name in names]
-    finally:
-        close(backend.isolation)
     report = write_report(rows, court, home_of() / "demo.html")
     facts = {"digest": court.identity(), "split": "train", "index": 0, "targets": court.spec.split.targets}
     data = {"task": facts, "grader": court.grader_id, "runs": rows, "report": str(report)}
@@ -49,7 +44,7 @@ def demo(scenario: str | None) -> Answer:
 def _row(host: Host, court: Court, backend: Backend, name: str) -> dict[str, Any]:
     from blindcast.conduct import Order
 
-    conducted, grade, _ = walk(host, court, Order(host.locate(name), "train", 0, "run"), label=f"{name:<12}", backend=backend)
+    conducted, grade, _ = walk(host, court, Order(host.locate(name), "train", 0, "run"), backend, label=f"{name:<12}")
     said = grade["diagnostics"]
     return {
         "predictor": name,

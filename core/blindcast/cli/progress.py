@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -33,17 +34,18 @@ class _Silent:
 
 
 class _Lines:
-    """One line whenever another tenth is done."""
+    """One line whenever another tenth is done, once the work has lasted `after_s` seconds."""
 
-    def __init__(self, total: int, label: str, unit: str) -> None:
+    def __init__(self, total: int, label: str, unit: str, after_s: float) -> None:
         self._total, self._label, self._unit = max(total, 1), label, unit
+        self._from_s = time.monotonic() + after_s
         self._done = 0
         self._tenths = 0
 
     def advance(self, n: int = 1, **shown: object) -> None:
         self._done += n
         tenths = min(10 * self._done // self._total, 10)
-        if tenths > self._tenths:
+        if tenths > self._tenths and time.monotonic() >= self._from_s:
             self._tenths = tenths
             said = f"{self._label}: {self._done} of {self._total} {self._unit} ({10 * tenths} %)  {_words(shown)}"
             click.echo(said.rstrip(), err=True)
@@ -77,8 +79,11 @@ def _drawn(total: int, label: str, unit: str) -> Iterator[Advance]:
 
 
 @contextmanager
-def progress(total: int, label: str, unit: str = "windows") -> Iterator[Advance]:
-    """Show that `total` units are being worked off; call `.advance(n, **shown)` on what it yields."""
+def progress(total: int, label: str, unit: str = "windows", *, after_s: float = 2.0) -> Iterator[Advance]:
+    """Show that `total` units are being worked off; call `.advance(n, **shown)` on what it yields.
+
+    Where there is no terminal, nothing is said of work that is done within `after_s`.
+    """
     from blindcast.cli.door import current_door
 
     if current_door().quiet:
@@ -87,4 +92,4 @@ def progress(total: int, label: str, unit: str = "windows") -> Iterator[Advance]
         with _drawn(total, label, unit) as bar:
             yield bar
     else:
-        yield _Lines(total, label, unit)
+        yield _Lines(total, label, unit, after_s)

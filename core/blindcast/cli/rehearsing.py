@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blindcast.cli.door import Answer
 from blindcast.cli.score import signed
+from blindcast.cli.walking import appointed
 
 if TYPE_CHECKING:
     from blindcast.court import Court
@@ -20,7 +20,8 @@ def rehearse_answer(host: Host, court: Court, submission: Path, index: int, seed
     """Walk the warm-ups leave-one-out and say how it went; counts nothing."""
     from blindcast.rehearsal import rehearse
 
-    data = rehearse(court, host, submission, index, court.spec.seed if seed is None else seed, environ=os.environ)
+    with appointed(host, court) as backend:
+        data = rehearse(court, backend, submission, index, court.spec.seed if seed is None else seed)
     lines = [
         f"dry run over {len(data['folds'])} warm-ups: no trial, no verdict",
         f"{'window':<8}{'reward bps':>12}  {'refused':<28} fit s   walk s",

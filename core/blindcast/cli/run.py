@@ -8,7 +8,7 @@ import click
 
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import open_court, submission_path
-from blindcast.cli.walking import walk
+from blindcast.cli.walking import appointed, walk
 
 __all__ = ["run"]
 
@@ -43,7 +43,8 @@ def run(file: str, task_file: Path, split: str, index: int, seed: int | None, ke
         from blindcast.cli.rehearsing import rehearse_answer
 
         return rehearse_answer(host, court, submission, index, seed)
-    conducted, grade, text = walk(host, court, Order(submission, "train", index, "run", not keep_going, seed), label=file)
+    with appointed(host, court) as backend:
+        conducted, grade, text = walk(host, court, Order(submission, "train", index, "run", not keep_going, seed), backend, label=file)
     extra = {"traceback": _traceback(conducted), "stdout": conducted.output}
     shown = [text, *(part for part in (extra["traceback"],) if part)]
     return Answer(

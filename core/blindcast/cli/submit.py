@@ -8,7 +8,7 @@ import click
 
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import open_court, submission_path
-from blindcast.cli.walking import walk
+from blindcast.cli.walking import appointed, walk
 
 __all__ = ["submit"]
 
@@ -25,5 +25,6 @@ def submit(file: str, task_file: Path, split: str, index: int) -> Answer:
     host = current_host()
     court = open_court(host, task_file)
     order = Order(submission_path(host, file), "test" if split == "test" else "train", index, "submit")
-    conducted, grade, text = walk(host, court, order, label=file)
+    with appointed(host, court) as backend:
+        conducted, grade, text = walk(host, court, order, backend, label=file)
     return Answer(grade, text, conducted.exit_code, next=f"blindcast runs show {conducted.run_id[-6:]}", warnings=tuple(grade["warnings"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -64,11 +65,11 @@ def _told(path: F64, curves: F64) -> str:
 
 
 def _paths(steps: int) -> Iterator[F64]:
-    """Nine paths of G steps: flat, straight, at once, at the end, to and fro, drawn, huge, tiny."""
+    """Nine paths of G steps: flat, straight, at once, at the end, to and fro, drawn, bent, tiny."""
     j = np.arange(steps + 1, dtype=np.float64)
     later = np.where(j > 0, 1.0, 0.0)
     drawn, _ = _drawn(1, steps)
-    shapes = (0.0 * j, 10 * j, -10 * j, 25 * later, 25.0 * (j == steps), 8.0 * (j % 2), drawn, LARGEST_BPS * j / steps, SMALLEST_BPS * j)
+    shapes = (0.0 * j, 10 * j, -10 * j, 25 * later, 25.0 * (j == steps), 8.0 * (j % 2), drawn, -2.0 * j**2, SMALLEST_BPS * j)
     yield from (_frozen(shape) for shape in shapes)
 
 
@@ -93,7 +94,9 @@ def is_finite(subject: Subject) -> None:
                 y, curves = _frozen(path), _spread(conviction, steps)
                 graded = _grade(grader, y, curves)
                 numbers = [_reward(graded), *(graded.parts.values() if isinstance(graded, WindowGrade) else ())]
-                assert np.isfinite(numbers).all(), f"convictions {conviction:+.0f}, {_told(y, curves)}: expected finite numbers, got {numbers}"
+                assert np.isfinite(numbers).all(), (
+                    f"convictions {conviction:+.0f}, {_told(y, curves)}: expected finite numbers, got {numbers}"
+                )
 
 
 def _bits(graded: object) -> tuple[str, ...]:
@@ -113,15 +116,15 @@ def is_pure(subject: Subject) -> None:
         grade_all = getattr(grader, "grade_all", None)
         if grade_all is not None:
             every = np.asarray(grade_all(_frozen([path, path]), _frozen([curves, curves])), dtype=np.float64)
-            assert [v.hex() for v in every.tolist()] == [first[0]] * 2, f"grade_all, {_told(path, curves)}: expected {first[0]}, got {every.tolist()}"
+            same = [value.hex() for value in every.tolist()] == [first[0]] * 2
+            assert same, f"grade_all, {_told(path, curves)}: expected {first[0]} twice, got {every.tolist()}"
 
 
 def has_no_memory(subject: Subject) -> None:
     """GR-04: six windows, forward by one object and backward by another."""
-    windows = [_drawn(20 + k, 15) for k in range(6)]
     one, other = subject.make(), subject.make()
-    forward = [_pay(one, *window) for window in windows]
-    backward = [_pay(other, *window) for window in reversed(windows)][::-1]
+    forward = [_pay(one, *_drawn(seed, 15)) for seed in range(20, 26)]
+    backward = [_pay(other, *_drawn(seed, 15)) for seed in reversed(range(20, 26))][::-1]
     assert forward == backward, f"six windows (seeds 20 to 25, G 15): expected equal rewards, forward {forward}, backward {backward}"
 
 
@@ -143,7 +146,8 @@ def right_beats_wrong(subject: Subject) -> None:
         for sign in (1.0, -1.0):
             path = _frozen(sign * 10.0 * np.arange(steps + 1))
             right, wrong = (_pay(grader, path, _spread(call, steps)) for call in (sign, -sign))
-            assert right > wrong, f"y = {sign * 10:+.0f} j, G {steps}: expected {sign:+.0f} everywhere to earn more than {-sign:+.0f}, got {right} and {wrong}"
+            said = f"y = {sign * 10:+.0f} j, G {steps}: expected {sign:+.0f} everywhere to earn more than {-sign:+.0f}"
+            assert right > wrong, f"{said}, got {right} and {wrong}"
 
 
 def parts_hold(subject: Subject) -> None:
@@ -192,7 +196,7 @@ def adds_up(subject: Subject) -> None:
 
 
 def _never_less(rewards: list[float], what: Callable[[int], str]) -> None:
-    for k, (less, more) in enumerate(zip(rewards, rewards[1:], strict=False)):
+    for k, (less, more) in enumerate(pairwise(rewards)):
         assert more >= less - CLOSE * abs(less), f"{what(k)}: expected at least {less!r}, got {more!r}"
 
 

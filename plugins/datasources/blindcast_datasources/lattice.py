@@ -211,11 +211,12 @@ class Floats:
 
 
 def float_steps(values: F64, step: Decimal, name: str, place: str) -> I64:
-    """Doubles as multiples of `step`, NaN as NULL. Raises DataError `off_grid` beyond 1e-3 + 4e-16 n of an integer n."""
+    """Doubles as multiples of `step`, NaN as NULL. Raises DataError `off_grid` beyond 1e-3 + 4e-16 n of an integer n >= 1."""
     scaled = values / float(step)
     whole = np.rint(scaled)
     missing = np.isnan(values)
     bad: NDArray[np.bool_] = ~missing & ~(np.abs(scaled - whole) <= 1e-3 + 4e-16 * np.abs(whole))
+    bad |= (whole == 0) & (values != 0)  # no size may vanish
     if bad.any():
         at = np.argwhere(bad)[0]
         raise off_grid(Decimal(repr(float(values[tuple(at)]))), step, name, f"{place}, row {at[0]}")

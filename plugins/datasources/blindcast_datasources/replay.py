@@ -54,8 +54,8 @@ class BookReplayer:
 
     @property
     def is_broken(self) -> bool:
-        """A gap is open."""
-        return self._gap is not None
+        """A gap is open, and no whole book has come since."""
+        return self._gap is not None and not self._due & columns.AFTER_GAP
 
     @property
     def top(self) -> tuple[int, int, int, int] | None:
@@ -94,6 +94,7 @@ class BookReplayer:
     def break_off(self, ts: int, reason: str) -> None:
         """A message is missing before `ts`: a gap opens at the newest state; one that is open stays as it is."""
         if self._gap is not None:
+            self._due = 0  # what would have mended it made no state
             return
         self._report.count("gaps")
         self._gap = (ts if self._state_ns is None else self._state_ns, reason)
@@ -105,7 +106,7 @@ class BookReplayer:
             self._report.gap(self._gap[0], None, self._gap[1])
 
     def _state(self, ts: int, recv: int, seq: int, flags: int) -> None:
-        if self._gap is not None and self._due & columns.AFTER_GAP:
+        if self._gap is not None and not self.is_broken:
             self._report.gap(self._gap[0], ts, self._gap[1])
             self._gap = None
         if self._policy.uncross == "drop_older":

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from blindcast.records import Usage
@@ -46,6 +47,7 @@ class LockedChild:
         self._free = free
         self._lock = threading.Lock()
         self._reason: str | None = None
+        self._is_lost = False
         self._ending: Ending | None = None
         self._output = Output(output, output_bytes, self._ask_to_kill)
 
@@ -85,9 +87,10 @@ class LockedChild:
             word = b""
         self._ending = ending_of(word) if word else None
         self._is_lost = not word
+        if word:
+            with suppress(OSError):
+                self._line.recv(1)  # the end of the line: the supervisor is gone too
         return True
-
-    _is_lost = False
 
     def _judge(self, reason: str) -> str:
         if self._output.is_over:

@@ -28,7 +28,7 @@ from blindcast_isolation.tripwire import tripped
 __all__ = ["run"]
 
 _METHODS: Final = ("fit", "observe", "predict")
-_READ: Final = 1 << 17  # bytes: more than any request
+_READ: Final = 4_096  # bytes; a request is far shorter
 _HEAD: Final = 4
 
 

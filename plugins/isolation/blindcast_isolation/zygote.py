@@ -14,6 +14,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NoReturn
 
 from blindcast.frames import PROTOCOL, Ready, SetupFailed, encode
@@ -34,6 +35,7 @@ def serve(fd: int) -> None:
     """Import and serve in turn until the server goes away: a child waits for what comes first, never for the rest."""
     line = socket.socket(fileno=fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
     sys.dont_write_bytecode = True
     libpython = _libpython()
     first = [name for library in libraries() if library.is_first for name in library.preload]
@@ -67,9 +69,8 @@ def _take(line: socket.socket, held: list[tuple[Order, list[int]]]) -> bool:
     """Take one order; False at the end of the line, when the children are waited for."""
     data, fds, _, _ = socket.recv_fds(line, 1 << 16, _DESCRIPTORS)
     if not data:
-        _reap(0)
+        _outlive_children()
         return False
-    _reap(os.WNOHANG)
     held.append((order_of(data), fds))
     return True
 
@@ -83,12 +84,10 @@ def _fork_ready(held: list[tuple[Order, list[int]]], libpython: str, own: socket
             _fork(order, fds, libpython, own)
 
 
-def _reap(options: int) -> None:
-    try:
-        while os.waitpid(-1, options)[0]:
-            pass
-    except ChildProcessError:
-        pass
+def _outlive_children() -> None:
+    """Wait until the last supervisor has ended: each dies with this process (I-32)."""
+    with suppress(ChildProcessError):
+        os.waitpid(-1, 0)
 
 
 def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket) -> None:
@@ -103,6 +102,7 @@ def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket) 
     if os.fork() == 0:
         try:
             own.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             supervise(order, socket.socket(fileno=line), answer, (output, request, buffer), child)
         finally:
             os._exit(1)
