@@ -131,7 +131,7 @@ def _walk(run: Conduct, aside: Aside, ledger: Ledger, watch: Watch | None) -> No
             journal.close()
     finally:
         run.output = seats.output
-        run.restarts = max(0, seats.made - 1)
+        run.restarts = max(0, seats.made - 1) if court.spec.isolation.state == "carry" else 0
         seats.buffer.close()
         run.wall_s = time.monotonic() - run.started_at
 

@@ -32,7 +32,7 @@ __all__ = ["Keeper", "grade_object", "numbers", "stage"]
 
 LISTED: Final = 3  # failures that are located (G-54)
 DISTRIBUTIONS: Final = tuple(
-    "pluggy attrs cattrs click numpy pandas pyarrow scipy scikit-learn lightgbm msgspec rich SQLAlchemy jinja2 matplotlib blindcast".split()  # noqa: SIM905  # one line a reader can scan
+    "pluggy attrs cattrs click numpy pandas pyarrow scipy scikit-learn lightgbm msgspec rich SQLAlchemy jinja2 matplotlib blindcast".split()
 )
 BUILTIN_ERRORS: Final = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)

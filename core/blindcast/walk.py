@@ -123,8 +123,8 @@ class Walker:
                 walked, broken = self._window(seat, ordinal, reveal, bytes(32) if self.state == "fresh" else head)
                 head = walked.head
                 if walked.status == "crashed" or self.state == "fresh":
-                    broken = broken or _left(seat)
-                    seat = None
+                    fault, seat = _left(seat), None
+                    broken = broken or fault
                 yield walked
                 if broken is not None:
                     raise broken

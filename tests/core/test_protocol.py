@@ -129,7 +129,10 @@ def test_curves_are_read_only() -> None:
 
 
 ANSWERS = st.one_of(
-    st.none(), st.floats(-1, 1), st.sampled_from([NAN, 2.0, "a", True, RuntimeError("x"), LATE, DIED]), st.lists(st.floats(-1, 1), max_size=8)
+    st.none(),
+    st.floats(-1, 1),
+    st.sampled_from([NAN, 2.0, "a", True, RuntimeError("x"), LATE, DIED]),
+    st.lists(st.floats(-1, 1), max_size=8),
 )
 
 

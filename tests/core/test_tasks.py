@@ -93,9 +93,7 @@ def test_a_task_is_the_same_in_another_process() -> None:
     assert told.strip() == str([task(288, DAY, "train", i, 7) for i in range(93)])
 
 
-SPLITS = st.builds(
-    split_of, st.integers(0, 20), st.integers(1, 20), st.integers(1, 6), st.integers(0, 5)
-)
+SPLITS = st.builds(split_of, st.integers(0, 20), st.integers(1, 20), st.integers(1, 6), st.integers(0, 5))
 
 
 @settings(deadline=None)

@@ -61,7 +61,7 @@ class Predictor:
             raise RuntimeError("no idea")
         return 1.0
 ''',
-        "hostile": '''"""Tries to reach out, then kills itself."""
+        "hostile": '''"""Tries to reach out, then ends its own process."""
 
 import os
 import signal
@@ -69,11 +69,12 @@ import signal
 
 class Predictor:
     def predict(self, view):
-        try:
-            open("/etc/passwd").read()
-        except OSError:
-            pass
-        os.kill(os.getpid(), signal.SIGKILL)
+        for attempt in (lambda: open("/etc/passwd").read(), os.fork, lambda: os.kill(os.getppid(), signal.SIGKILL)):
+            try:
+                attempt()
+            except BaseException:
+                pass
+        os._exit(9)
 ''',
     }
 )

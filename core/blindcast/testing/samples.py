@@ -50,15 +50,13 @@ def trades_schema() -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=name in ("recv_ns", "trade_id")) for name, kind in kinds.items()])
 
 
-def levels_of(table: pa.Table | pa.RecordBatch, side: str) -> tuple[I64, NDArray[np.bool_]]:
+def levels_of(table: pa.Table, side: str) -> tuple[I64, NDArray[np.bool_]]:
     """I64[N, 20] of one of SIDES, 0 where null, and which items are there."""
     import pyarrow as pa
 
     column = table.column(side)
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    chunks = whole.chunks if isinstance(whole, pa.ChunkedArray) else [whole]
-    flat = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else pa.array([], pa.int64())
-    shape = (table.num_rows, flat.type.bit_width and len(flat) // max(1, table.num_rows))
+    flat = pa.concat_arrays([chunk.flatten() for chunk in column.chunks] or [pa.array([], pa.int64())])
+    shape = (table.num_rows, DEPTH)
     there = flat.is_valid().to_numpy(zero_copy_only=False).reshape(shape)
     return flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(shape), there
 
@@ -107,14 +105,15 @@ def _states(rng: np.random.Generator, times: I64, middle: int, levels: int, step
         out[:, place + 1, :levels] = np.maximum(1, rng.lognormal(5.0, 1.0, (n, levels))).astype(np.int64)
     odd = rng.permutation(np.arange(1, n))[: max(4, n // 12)]  # never the opening
     for k, row in enumerate(odd.tolist()):
+        place = 2 * int(rng.integers(2))
         if k % 4 == 0:
             out[row, 0, :levels] += out[row, 2, 0] - out[row, 0, 0]  # locked
         elif k % 4 == 1:
             out[row, 0, :levels] += out[row, 2, 0] - out[row, 0, 0] + step  # crossed
         elif k % 4 == 2:
-            out[row, 2 * int(rng.integers(2)) :, :][:2] = MISSING  # one-sided
-        elif levels > 1:
-            out[row, 2 * int(rng.integers(2)) :, levels // 2 :][:2] = MISSING  # short
+            out[row, place : place + 2] = MISSING  # one-sided
+        else:
+            out[row, place : place + 2, max(1, levels // 2) :] = MISSING  # short
     return out
 
 
