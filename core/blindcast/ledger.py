@@ -7,6 +7,7 @@ delete a row; a row that does not check raises `ledger_corrupt` and none is skip
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -81,14 +82,14 @@ class Ledger:
         """Every row in order, checked. Raises IntegrityError `ledger_corrupt` with the seq (R-61)."""
         if self._is_absent:
             return
-        with self._engine.connect() as connection:
+        with _connected(self._engine) as connection:
             yield from checked(connection)
 
     def head(self) -> str:
         """The newest digest; 64 zeros for an empty ledger."""
         if self._is_absent:
             return GENESIS
-        with self._engine.connect() as connection:
+        with _connected(self._engine) as connection:
             return head(connection)
 
     def trials(self, pool_digest: str, split: str) -> int:
@@ -104,7 +105,7 @@ class Ledger:
 
         Raises BudgetError `holdout_budget_spent` and writes nothing where `holdout_queries` are spent.
         """
-        with self._writing() as connection:
+        with _writing(self._engine) as connection:
             rows = list(checked(connection))
             trial = 1 + sum(_counts(row, "trial", spend.pool_digest, spend.split) for row in rows)
             if spend.split != "test":
@@ -118,12 +119,9 @@ class Ledger:
 
     def record(self, kind: str, body: Mapping[str, Any]) -> str:
         """Append one row and return the new head."""
-        with self._writing() as connection:
+        with _writing(self._engine) as connection:
             rows = list(checked(connection))
             return append(connection, rows[-1:], [(kind, body)])
-
-    def _writing(self) -> Any:
-        return _Transaction(self._engine)
 
 
 def query_refused(holdout_queries: int) -> BudgetError:
@@ -184,42 +182,36 @@ def _unavailable(error: Exception) -> FaultError:
     is_busy = "locked" in str(error)
     return FaultError(
         "ledger_busy" if is_busy else "ledger_unavailable",
-        f"the ledger {'is held by another process' if is_busy else 'cannot be opened'}: {getattr(error, 'orig', error)}",
+        f"the ledger {'is held by another process' if is_busy else 'cannot be used'}: {getattr(error, 'orig', error)}",
         expected="a ledger that answers within 5 s",
         do="try again" if is_busy else "check BLINDCAST_HOME and BLINDCAST_LEDGER_URL, and the space on the disk",
     )
 
 
-class _Transaction:
-    """One writing transaction: BEGIN IMMEDIATE on SQLite, an advisory lock on PostgreSQL."""
+@contextmanager
+def _connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A connection; what the database refuses (busy, full, damaged) becomes a FaultError."""
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except sa_exc.DBAPIError as error:
+        raise _unavailable(error) from error
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
 
-    def __enter__(self) -> sa.Connection:
-        self._connection = self._engine.connect()
+@contextmanager
+def _writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """One writing transaction: BEGIN IMMEDIATE on SQLite, an advisory lock on PostgreSQL; all or nothing."""
+    with _connected(engine) as connection:
+        if engine.dialect.name != "sqlite":
+            with connection.begin():
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                yield connection
+            return
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
-            if self._engine.dialect.name == "sqlite":
-                self._connection.exec_driver_sql("BEGIN IMMEDIATE")
-            else:
-                self._connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        except sa_exc.DBAPIError as error:
-            self._connection.close()
-            raise _unavailable(error) from error
-        return self._connection
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        try:
-            if self._engine.dialect.name == "sqlite":
-                self._connection.exec_driver_sql("COMMIT" if kind is None else "ROLLBACK")
-            elif kind is None:
-                self._connection.commit()
-            else:
-                self._connection.rollback()
-        except sa_exc.DBAPIError as fault:
-            if kind is None:
-                raise _unavailable(fault) from fault
-        finally:
-            self._connection.close()
-        if isinstance(error, sa_exc.DBAPIError):  # a full disk, a damaged file
-            raise _unavailable(error) from error
+            yield connection
+        except BaseException:
+            with suppress(sa_exc.DBAPIError):  # a full disk has rolled back already
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+        connection.exec_driver_sql("COMMIT")

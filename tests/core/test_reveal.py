@@ -76,7 +76,7 @@ def test_rows_say_what_each_anchor_shows(blinded: Callable[..., Blinded]) -> Non
 def test_a_reveal_is_column_major_and_read_only(blinded: Callable[..., Blinded]) -> None:
     shown = blinded(3)
     reveal = ready(evolve(shown, y=shown.y.copy()))
-    assert (reveal.ladder.T == shown.ladder).all()
+    assert np.array_equal(reveal.ladder.T, shown.ladder)
     assert reveal.ladder.flags.c_contiguous
     assert reveal.events.flags.c_contiguous
     assert not any(array.flags.writeable for array in (reveal.ladder, reveal.events, reveal.path))

@@ -149,7 +149,7 @@ def test_three_refusals_in_a_row_end_a_window_too(reveals: list[Reveal]) -> None
 
 def test_a_run_restarts_at_most_three_times(reveals: list[Reveal]) -> None:
     """G-25: then the remaining windows are crashed, `restarts_spent`, and are not asked."""
-    stand = Stand(dict.fromkeys(range(8), [LATE, 0, 0]))
+    stand = Stand({ordinal: [LATE, 0, 0] for ordinal in range(8)})
     walked = stand.walk(reveals[:6])
     assert [one.code for one in walked] == ["deadline"] * 4 + ["restarts_spent"] * 2
     assert [one.status for one in walked] == ["crashed"] * 6

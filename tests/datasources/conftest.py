@@ -153,8 +153,9 @@ def wide_book() -> Callable[..., Path]:
             "exchange": ["NOWHERE"] * len(rows),
         }
         for name, place in (("bid", 1), ("ask", 2)):
+            sides: list[Any] = [row[place] for row in rows]
             for k in range(levels):
-                held = [row[place][k] if k < len(row[place]) else (None, None) for row in rows]
+                held = [side[k] if k < len(side) else (None, None) for side in sides]
                 table[f"{name}_{k}_price"] = pa.array([price for price, _ in held], pa.float64())
                 table[f"{name}_{k}_size"] = pa.array([size for _, size in held], pa.float64())
         pq.write_table(pa.table(table | columns), path)

@@ -52,7 +52,9 @@ def test_aggregates_count_their_fills_and_their_holes(tmp_path: Path, feed: Call
     """DV-03, DR-04."""
     lines = _book(feed())
     for number, first, last in ((1, 90, 95), (2, 97, 97)):
-        message = {"e": "aggTrade", "E": START_NS // 10**6 + number, "s": "XYUSDT", "a": number, "p": "100", "q": "1", "f": first, "l": last, "T": START_NS // 10**6 + number, "m": False}  # fmt: skip
+        at_ms = START_NS // 10**6 + number
+        ids = {"a": number, "f": first, "l": last}
+        message = {"e": "aggTrade", "E": at_ms, "s": "XYUSDT", **ids, "p": "100", "q": "1", "T": at_ms, "m": False}
         lines.other(200 + number, message, "aggTrade")
     got = read(Binance(), lines.write(tmp_path / "a"))
     assert got.prints.n.tolist() == [6, 1]
@@ -107,8 +109,8 @@ def test_tickers_alone_make_a_pool_of_depth_one_on_the_local_clock(
 ) -> None:
     """DI-01, DI-02, DI-05."""
     lines = feed().ticker(1, ("100", "1"), ("101", "1"), 0).ticker(2, ("100", "2"), ("101", "1"), 100).trade(1, "100", "1", 40)
-    for options in ({}, {"book": "ticker"}):
-        got = read(Binance(**options), lines.write(tmp_path / "a"))
+    for importer in (Binance(), Binance(book="ticker")):
+        got = read(importer, lines.write(tmp_path / "a"))
         assert (got.report.known["depth"], got.report.known["clock"]) == ("1", "receive")
         assert got.rows.flags.tolist() == [0, 0]
         assert got.rows.ts[0] == got.rows.recv[0] == START_NS + 5 * 10**6

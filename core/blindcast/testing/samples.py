@@ -20,6 +20,7 @@ SIDES: Final = ("bid_px", "bid_sz", "ask_px", "ask_sz")
 START_NS: Final = 1_583_020_800_000_000_000  # 2020-03-01, invented like everything here
 NAMES: Final = ("ZQXUSD", "zqx", "usd", "acmex")  # symbol, base, quote, venue: stand in the metadata and in the ref
 MISSING: Final = -(2**63)
+ROWS: Final = 240
 SHORT, CROSSED, LOCKED, ONE_SIDED = 8, 16, 64, 256  # bits of `flags` (DP-03)
 
 
@@ -94,7 +95,7 @@ def _metadata() -> dict[str, str]:
     return {"symbol": NAMES[0], "base": NAMES[1], "quote": NAMES[2], "venue": NAMES[3]}
 
 
-def _states(rng: np.random.Generator, times: I64, middle: int, levels: int, step: int) -> I64:
+def _states(rng: np.random.Generator, times: I64, middle: int, levels: int, step: int, *, odd: bool) -> I64:
     """I64[N, 4, 20]: a book around a walking middle, prices in multiples of `step`; a few rows locked, crossed, short or one-sided."""
     n = len(times)
     walk = middle + step * np.cumsum(rng.integers(-3, 4, n))
@@ -103,8 +104,8 @@ def _states(rng: np.random.Generator, times: I64, middle: int, levels: int, step
         gaps = step * rng.integers(1, 5, (n, levels))
         out[:, place, :levels] = walk[:, None] + sign * np.cumsum(gaps, axis=1)
         out[:, place + 1, :levels] = np.maximum(1, rng.lognormal(5.0, 1.0, (n, levels))).astype(np.int64)
-    odd = rng.permutation(np.arange(1, n))[: max(4, n // 12)]  # never the opening
-    for k, row in enumerate(odd.tolist()):
+    strange = rng.permutation(np.arange(1, n))[: max(4, n // 12) if odd else 0]  # never the opening
+    for k, row in enumerate(strange.tolist()):
         place = 2 * int(rng.integers(2))
         if k % 4 == 0:
             out[row, 0, :levels] += out[row, 2, 0] - out[row, 0, 0]  # locked
@@ -157,12 +158,23 @@ def _path(opening: _Rows, rows: _Rows, grid: Grid) -> F64:
 
 
 def invented(
-    seed: int, *, steps: int = 15, window_s: int = 900, rows: int = 240, prints: int = 120, levels: int = DEPTH, middle: int = 20_000, step: int = 1
+    seed: int,
+    *,
+    steps: int = 15,
+    window_s: int = 900,
+    prints: int = 120,
+    levels: int = DEPTH,
+    middle: int = 20_000,
+    step: int = 1,
+    odd: bool = True,
 ) -> Window:
-    """A window of about `rows` states and `prints` prints around `middle` ticks, prices in multiples of `step`; the same for the same seed."""
+    """A window of some 300 states and `prints` prints around `middle` ticks, prices in multiples of `step`; the same for the same seed.
+
+    `odd`: some states are locked, crossed, short of levels or one-sided.
+    """
     rng, grid = np.random.default_rng(seed), Grid(window_s, steps)
-    times = np.concatenate([[START_NS - 250_000_000], _times(rng, grid, rows)])
-    states = _states(rng, times, middle, levels, step)
+    times = np.concatenate([[START_NS - 250_000_000], _times(rng, grid, ROWS)])
+    states = _states(rng, times, middle, levels, step, odd=odd)
     opening, book = _Rows(times[:1], states[:1]), _Rows(times[1:], states[1:])
     tape = _times(rng, grid, prints) if prints else np.zeros(0, dtype=np.int64)
     return Window(

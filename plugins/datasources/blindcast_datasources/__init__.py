@@ -17,4 +17,4 @@ def datasources() -> Iterable[Offer]:
 @hookimpl
 def commands() -> Iterable[Offer]:
     """The `data` group."""
-    yield Offer("data", "blindcast_datasources.commands:data", "import and describe pools")
+    yield Offer("data", "blindcast_datasources.data_group:data", "import and describe pools")

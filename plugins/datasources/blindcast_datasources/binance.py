@@ -120,7 +120,7 @@ class Binance:
                 if not self.allow_missing:
                     raise
                 report.missing(damage.file, damage.place)
-                files = [file for file in files if file.name != damage.file]
+                files = _without(files, damage.file)
             finally:
                 if policy is not recording.policy or not recording.is_read:
                     recording.close()
@@ -161,6 +161,22 @@ class Binance:
         if recording.check.states:
             recording.report.count("ticker_states", recording.check.states)
             recording.report.count("ticker_equal", recording.check.equal)
+
+
+def _without(files: list[RawFile], name: str) -> list[RawFile]:
+    """The files without the damaged one; of several of that name, those that cannot be read, or all."""
+    named = [file for file in files if file.name == name]
+    bad = [file for file in named if not _is_sound(file)] if len(named) > 1 else named
+    return [file for file in files if file not in (bad or named)]
+
+
+def _is_sound(file: RawFile) -> bool:
+    try:
+        for _ in file.chunks():
+            pass
+    except ImportDamaged:
+        return False
+    return True
 
 
 def _coarser(policy: RecordingPolicy, tried: set[RecordingPolicy]) -> RecordingPolicy:

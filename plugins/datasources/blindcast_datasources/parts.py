@@ -35,6 +35,7 @@ class PartWriter:
                 write_statistics=True,
                 write_page_index=True,
                 write_page_checksum=True,
+                use_compliant_nested_type=False,  # keeps the exact Arrow type: lists of `item`,
             )
         except BaseException:
             self._file.close()

@@ -1,4 +1,7 @@
-"""The `data` group: make pools of recordings, say what is in them (DK-01, DK-04)."""
+"""The `data` group: make pools of recordings, say what is in them (DK-01, DK-04).
+
+The module may not be called `commands`: it would hide the hook of that name once imported.
+"""
 
 from __future__ import annotations
 
