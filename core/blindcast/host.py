@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 from blindcast import discovery
 from blindcast.blame import ambiguous, broken_target, unknown
 from blindcast.discovery import Entry, Plugin, Policy
-from blindcast.errors import FaultError
+from blindcast.errors import BlindcastError, FaultError
 from blindcast.kinds import KINDS
 from blindcast.names import distribution_key, name_key
 from blindcast.options import options_of
@@ -191,6 +191,8 @@ class Host:
         try:
             with quiet():
                 return target(**given)
+        except BlindcastError:  # a pool that is not there is the data's fault, not the plugin's
+            raise
         except (ValueError, TypeError) as error:
             from blindcast.config import refusal_of
 

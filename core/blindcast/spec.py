@@ -17,10 +17,11 @@ from blindcast.errors import DataError, UsageError
 from blindcast.records import Grid, Limits, Policy
 from blindcast.tasks import Split
 
-__all__ = ["SCHEMA", "Budget", "IsolationTable", "PluginTable", "TaskSpec", "apply_settings", "parse_spec", "read_spec", "spec_text"]
+__all__ = ["DEFAULTS", "SCHEMA", "Budget", "IsolationTable", "PluginTable", "TaskSpec", "apply_settings", "parse_spec", "read_spec", "spec_text"]
 
 SCHEMA: Final = "blindcast.task/1"
 _PLUGIN_TABLES: Final = ("source", "anonymizer", "grader")
+DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {"anonymizer": {"use": "bps"}, "grader": {"use": "earliness_x_horizon"}}
 
 
 @frozen
@@ -79,8 +80,8 @@ class _Tables:
     source: Mapping[str, Any]
     name: str = "task"
     seed: int = field(default=0, validator=_is_seed)
-    anonymizer: Mapping[str, Any] = field(factory=lambda: {"use": "bps"})
-    grader: Mapping[str, Any] = field(factory=lambda: {"use": "earliness_x_horizon"})
+    anonymizer: Mapping[str, Any] = DEFAULTS["anonymizer"]
+    grader: Mapping[str, Any] = DEFAULTS["grader"]
     grid: GridTable = GridTable()
     split: Split = field(factory=Split)
     budget: Budget = Budget()

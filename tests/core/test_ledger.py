@@ -112,7 +112,9 @@ def test_a_query_of_another_task_on_this_pool_counts_too(ledger: Ledger) -> None
     assert ledger.charge(evolve(TEST_SPEND, task_digest="8" * 64, holdout_set="9" * 64), 3) == (2, 2, 1)
 
 
-@pytest.mark.parametrize("statement", ["UPDATE entries SET kind = 'note' WHERE seq = 1", "DELETE FROM entries WHERE seq = 2", "DELETE FROM entries"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE entries SET kind = 'note' WHERE seq = 1", "DELETE FROM entries WHERE seq = 2", "DELETE FROM entries"]
+)
 def test_no_row_can_be_changed_or_deleted(ledger: Ledger, path: Path, statement: str) -> None:
     """R-60, RV-32: plain UPDATE and DELETE raise."""
     for k in range(2):

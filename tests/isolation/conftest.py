@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from attrs import field, frozen
-from blindcast_isolation.hook import Hook
-from blindcast_isolation.privdrop import PrivDrop
 
 from blindcast.buffer import RevealBuffer
 from blindcast.records import Blinded, Grid, Limits, Policy
@@ -19,6 +17,8 @@ from blindcast.reveal import Reveal, ready
 from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker
 from blindcast.wire import ChildSeat, RunClock
+from blindcast_isolation.hook import Hook
+from blindcast_isolation.privdrop import PrivDrop
 
 GRID = Grid(60, 4)
 COLUMNS = ("bid", "ask", "weight")

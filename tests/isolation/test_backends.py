@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from blindcast_isolation.hook import WARNING, Hook
-from blindcast_isolation.privdrop import PrivDrop
 
 from blindcast.local import LocalSeat
 from blindcast.records import Grid, Limits, Policy
 from blindcast.reveal import Reveal
 from blindcast.view import Context
 from blindcast.walk import Walker
+from blindcast_isolation.hook import WARNING, Hook
+from blindcast_isolation.privdrop import PrivDrop
 
 Backend = Hook | PrivDrop
 Go = Callable[..., Any]
@@ -47,7 +47,9 @@ class Predictor:
 def body(*lines: str, at: str = "predict(self, view)") -> str:
     """A predictor whose one method holds `lines`."""
     return "import os, sys, time\nclass Predictor:\n" + (
-        f"    def {at}:\n" + "".join(f"        {line}\n" for line in lines) + ("" if "predict" in at else "    def predict(self, view): return 0.5\n")
+        f"    def {at}:\n"
+        + "".join(f"        {line}\n" for line in lines)
+        + ("" if "predict" in at else "    def predict(self, view): return 0.5\n")
     )
 
 
@@ -122,7 +124,10 @@ def test_a_predictor_that_raises_at_import_ends_the_run_as_load_failed(backend: 
     assert "at import" in broken.trace
 
 
-@pytest.mark.parametrize("source", ["class Predictor:\n    pass\n", "x = 1\n", "class Predictor:\n  def predict(", "import sys; sys.exit(0)", "import os; os._exit(3)"])
+@pytest.mark.parametrize(
+    "source",
+    ["class Predictor:\n    pass\n", "x = 1\n", "class Predictor:\n  def predict(", "import sys; sys.exit(0)", "import os; os._exit(3)"],
+)
 def test_what_cannot_be_loaded_is_load_failed(backend: Backend, walk: Go, source: str) -> None:
     """I-24, I-52."""
     assert walk(backend, source).broken.reason == "load_failed"
@@ -195,7 +200,10 @@ def test_a_fork_is_refused_with_words_that_help(backend: Backend, walk: Go) -> N
     assert "use n_jobs=1, or threads" in run.walked[0].failures[0].trace
 
 
-@pytest.mark.parametrize("line", ["open('/etc/passwd')", "os.listdir('/')", "open('/submission/x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))"])
+@pytest.mark.parametrize(
+    "line",
+    ["open('/etc/passwd')", "os.listdir('/')", "open('/submission/x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))"],
+)
 def test_the_tripwire_names_the_rule(backend: Backend, walk: Go, line: str) -> None:
     """I-02, K-02."""
     run = walk(backend, body(line), targets=1)
@@ -261,7 +269,9 @@ def test_an_import_that_is_not_on_the_list_is_refused_by_name(backend: Backend, 
         assert f"ImportError: '{name}' is not among the libraries of this court: numpy, " in broken.trace
 
 
-def test_a_submission_imports_its_own_modules_and_the_libraries_lazily(backend: Backend, walk: Go, submission: Callable[[str], Path]) -> None:
+def test_a_submission_imports_its_own_modules_and_the_libraries_lazily(
+    backend: Backend, walk: Go, submission: Callable[[str], Path]
+) -> None:
     """I-22, I-25: lazy imports work after the drop."""
     (submission("") / "side.py").write_text("import decimal\nHALF = float(decimal.Decimal('0.5'))\n")
     run = walk(backend, body("import sklearn.tree, scipy.fft, lightgbm, side", "return side.HALF"), targets=1)
@@ -279,7 +289,9 @@ def test_hostile_frames_end_the_run(backend: Backend, walk: Go) -> None:
 
 def test_an_answer_after_the_answer_is_early_even_at_the_end(backend: Backend, walk: Go) -> None:
     """I-57: `bye` too."""
-    source = body("import threading", "threading.Timer(0.05, os.write, (4, b'xx')).start()", "if view.anchor == 3: time.sleep(0.2)", "return 0.0")
+    source = body(
+        "import threading", "threading.Timer(0.05, os.write, (4, b'xx')).start()", "if view.anchor == 3: time.sleep(0.2)", "return 0.0"
+    )
     run = walk(backend, source, targets=1)
     assert run.broken is not None
     assert run.broken.reason.startswith("protocol.")

@@ -31,14 +31,14 @@ def build(pool: str, output: Path, settings: tuple[str, ...], force: bool) -> An
     """Build a task file from a pool and check that it makes tasks."""
     from blindcast.court import convene
     from blindcast.errors import DataError, UsageError
-    from blindcast.spec import SCHEMA, apply_settings, parse_spec, spec_text
+    from blindcast.spec import DEFAULTS, SCHEMA, apply_settings, parse_spec, spec_text
 
     if output.exists() and not force:
         raise UsageError(
             "task_exists", f"{output} exists already", expected="a new file", do="choose another name, or --force to overwrite it"
         )
     source = {"use": "synthetic"} if pool == "synthetic" else {"use": "orderbook", "pool": _relative(Path(pool), output)}
-    table = apply_settings({"schema": SCHEMA, "name": output.stem, "source": source}, settings)
+    table = apply_settings({"schema": SCHEMA, "name": output.stem, "source": source, **DEFAULTS}, settings)
     spec = parse_spec(table, output.name)
     court = convene(current_host(), spec, beside=output.absolute().parent, home=home_of(), environ=os.environ)
     data = _facts(court)  # refuses a pool that makes no task before anything is written

@@ -6,60 +6,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from attrs import evolve, frozen
-from numpy.typing import NDArray
 
 from blindcast.records import F64, I64, Grid, Window, read_only
+from blindcast.testing.tables import CROSSED, DEPTH, LOCKED, ONE_SIDED, SHORT, SIDES, book_schema, levels_of, trades_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DEPTH", "NAMES", "SIDES", "START_NS", "book_schema", "invented", "levels_of", "replaced_after", "scaled", "trades_schema"]
+__all__ = ["NAMES", "START_NS", "invented", "replaced_after", "scaled"]
 
-DEPTH: Final = 20
-SIDES: Final = ("bid_px", "bid_sz", "ask_px", "ask_sz")
 START_NS: Final = 1_583_020_800_000_000_000  # 2020-03-01, invented like everything here
 NAMES: Final = ("ZQXUSD", "zqx", "usd", "acmex")  # symbol, base, quote, venue: stand in the metadata and in the ref
 MISSING: Final = -(2**63)
 ROWS: Final = 240
-SHORT, CROSSED, LOCKED, ONE_SIDED = 8, 16, 64, 256  # bits of `flags` (DP-03)
-
-
-def book_schema() -> pa.Schema:
-    """The columns of `book_events` (DP-02)."""
-    import pyarrow as pa
-
-    levels = pa.list_(pa.int64(), DEPTH)
-    fields = [pa.field("ts_ns", pa.int64(), nullable=False), pa.field("recv_ns", pa.int64()), pa.field("seq", pa.int64())]
-    fields += [pa.field("flags", pa.uint16(), nullable=False), *(pa.field(side, levels, nullable=False) for side in SIDES)]
-    return pa.schema(fields)
-
-
-def trades_schema() -> pa.Schema:
-    """The columns of `trades` (DP-02)."""
-    import pyarrow as pa
-
-    kinds: dict[str, Any] = {
-        "ts_ns": pa.int64(),
-        "recv_ns": pa.int64(),
-        "px": pa.int64(),
-        "sz": pa.int64(),
-        "side": pa.int8(),
-        "trade_id": pa.int64(),
-        "kind": pa.uint8(),
-        "n": pa.uint16(),
-    }
-    return pa.schema([pa.field(name, kind, nullable=name in ("recv_ns", "trade_id")) for name, kind in kinds.items()])
-
-
-def levels_of(table: pa.Table, side: str) -> tuple[I64, NDArray[np.bool_]]:
-    """I64[N, 20] of one of SIDES, 0 where null, and which items are there."""
-    import pyarrow as pa
-
-    column = table.column(side)
-    flat = pa.concat_arrays([chunk.flatten() for chunk in column.chunks] or [pa.array([], pa.int64())])
-    shape = (table.num_rows, DEPTH)
-    there = flat.is_valid().to_numpy(zero_copy_only=False).reshape(shape)
-    return flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(shape), there
 
 
 @frozen(eq=False)
