@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -72,6 +72,9 @@ def _members(value: Sequence[object]) -> list[float]:
     return values
 
 
+_FLOATS: Final = frozenset((float,))
+
+
 def flatten(value: object, remaining: int) -> Sequence[float] | F64 | None:
     """One double per remaining horizon, not yet bounded; None keeps the standing curve. Raises Refused (G-22, G-23)."""
     if value is None:
@@ -80,6 +83,8 @@ def flatten(value: object, remaining: int) -> Sequence[float] | F64 | None:
     if kind is float:
         return [value] * remaining  # type: ignore[list-item]  # `kind` narrows nothing
     if isinstance(value, list | tuple):
+        if (kind is list or kind is tuple) and len(value) == remaining and _FLOATS.issuperset(map(type, value)):
+            return list(value)  # the usual answer, at the price of two passes in C
         values = _members(value)
         if len(values) != remaining:
             raise Refused("wrong_length")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from blindcast.aside import Aside, new_run_id, not_written
 from blindcast.backends import Backend
@@ -224,8 +225,8 @@ def _reveals(run: Conduct) -> Iterator[Reveal]:
 def _follow(run: Conduct, walk: Iterator[Walked], watch: Watch | None) -> None:
     try:
         for walked in walk:
-            run.walked.append(walked)
             run.curves[walked.ordinal] = walked.curves
+            run.walked.append(evolve(walked, curves=run.curves[walked.ordinal]))  # a view: held once
             if watch is not None:
                 watch(run, walked, _reward_so_far(run, walked))
         if run.order.stops and any(walked.failures for walked in run.walked):

@@ -36,7 +36,7 @@ COMMITS: Final = pa.schema(
         pa.field("link", pa.string(), nullable=False),
     ]
 )
-_CHUNK = 4096  # links a row group
+_CHUNK = 1024  # links a row group: what is in memory at once
 
 
 def new_run_id(at: datetime | None = None) -> str:

@@ -56,10 +56,10 @@ def bound(values: Sequence[float] | F64) -> Sequence[float] | F64:
         if not (np.abs(array_) <= 1.0).all():
             array_ = np.asarray(_snap(array_.tolist()))
         return array_
-    for value in values:
-        if not -1.0 <= value <= 1.0:
-            return _snap(values)
-    return [value + 0.0 for value in values]
+    total = sum(values)  # NaN hides from min and max, never from a sum
+    if total != total or not (min(values) >= -1.0 and max(values) <= 1.0):
+        return _snap(values)
+    return [value + 0.0 for value in values] if 0.0 in values else values
 
 
 def _snap(values: Iterable[float]) -> list[float]:

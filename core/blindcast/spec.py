@@ -17,7 +17,18 @@ from blindcast.errors import DataError, UsageError
 from blindcast.records import Grid, Limits, Policy
 from blindcast.tasks import Split
 
-__all__ = ["DEFAULTS", "SCHEMA", "Budget", "IsolationTable", "PluginTable", "TaskSpec", "apply_settings", "parse_spec", "read_spec", "spec_text"]
+__all__ = [
+    "DEFAULTS",
+    "SCHEMA",
+    "Budget",
+    "IsolationTable",
+    "PluginTable",
+    "TaskSpec",
+    "apply_settings",
+    "parse_spec",
+    "read_spec",
+    "spec_text",
+]
 
 SCHEMA: Final = "blindcast.task/1"
 _PLUGIN_TABLES: Final = ("source", "anonymizer", "grader")

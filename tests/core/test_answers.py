@@ -112,7 +112,7 @@ NOT_TAKEN: list[tuple[object, str, int | None]] = [
     (np.ma.array([1.0, 0.0, 1.0]), "wrong_type", None),
     (np.ma.masked, "wrong_type", None),
     (pd.NaT, "wrong_type", None),
-    (object(), "wrong_type", None),
+    (Ellipsis, "wrong_type", None),
     (int, "wrong_type", None),
     ([[1], 1, 1], "wrong_type", 0),
     ([np.array([1.0]), 1, 1], "wrong_type", 0),

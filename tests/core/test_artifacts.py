@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ DAY_NS = 86_400_000_000_000
 GRID = Grid(window_s=900, steps=3)
 
 
-def curves_of(*windows: list[object]) -> F64:
+def curves_of(*windows: Sequence[object]) -> F64:
     return np.array([walk_answers(len(answers), answers).curves for answers in windows])
 
 

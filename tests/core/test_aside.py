@@ -95,9 +95,13 @@ def test_commits_hold_a_row_per_link(tmp_path: Path) -> None:
     table = pq.read_table(aside.folder / "commits.parquet")
     assert table.schema == COMMITS
     assert table.to_pylist() == [
-        {"window": k // 2, "anchor": k % 2, "kind": kind, "code": code, "curve": curve, "prefix_sha256": bytes([k]).hex() * 32, "link": "00" * 32}
-        for k, (kind, code, curve) in enumerate([("set", None, [0.5, 0.5]), ("set", None, [1.5]), ("refused", "died", [2.5, 2.5])])
-    ]  # fmt: skip
+        dict(zip(COMMITS.names, row, strict=True))
+        for row in (
+            (0, 0, "set", None, [0.5, 0.5], "00" * 32, "00" * 32),
+            (0, 1, "set", None, [1.5], "01" * 32, "00" * 32),
+            (1, 0, "refused", "died", [2.5, 2.5], "02" * 32, "00" * 32),
+        )
+    ]
     aside.release()
 
 

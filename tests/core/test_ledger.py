@@ -147,10 +147,27 @@ def test_a_changed_row_is_told_by_its_seq(path: Path, change: str) -> None:
     for k in range(9):
         ledger.record("note", {"k": k})
     sql(path, f"UPDATE entries SET {change} WHERE seq = 7", drops_triggers=True)
-    given = []
+    given: list[int] = []
     with pytest.raises(IntegrityError) as caught:
         given.extend(entry.seq for entry in Ledger(path).entries())
     assert (caught.value.code, caught.value.exit_code, caught.value.detail) == ("ledger_corrupt", 4, {"seq": 7})
+
+
+def test_a_row_of_another_chain_is_told_by_its_seq(path: Path) -> None:
+    """R-61: sound in itself, but not after the row before it."""
+    for name, words in (("ledger.sqlite", "ab"), ("other.sqlite", "xb")):
+        for word in words:
+            Ledger(path.with_name(name)).record("note", {"word": word})
+    copied = "at, kind, goal_id, key, body, prev, digest"
+    sql(path, "DELETE FROM entries WHERE seq = 2", drops_triggers=True)
+    sql(
+        path,
+        f"ATTACH '{path.with_name('other.sqlite')}' AS other",
+        f"INSERT INTO entries (seq, {copied}) SELECT seq, {copied} FROM other.entries WHERE seq = 2",
+    )
+    with pytest.raises(IntegrityError) as caught:
+        list(Ledger(path).entries())
+    assert caught.value.detail == {"seq": 2}
 
 
 def test_a_missing_row_is_told_by_its_seq(path: Path) -> None:

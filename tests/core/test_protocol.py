@@ -143,12 +143,14 @@ def naive(steps: int, answers: list[Any]) -> list[list[float]]:
     streak = 0
     for anchor, answer in enumerate(answers[:steps]):
         remaining = steps - anchor
-        is_list = isinstance(answer, list) and len(answer) == remaining
-        is_number = type(answer) is float and abs(answer) <= 1
-        if answer is None or is_list or is_number:
+        if answer is None:
             streak = 0
-            if answer is not None:
-                standing[anchor + 1 :] = answer if is_list else [answer] * remaining
+        elif isinstance(answer, list) and len(answer) == remaining:
+            streak = 0
+            standing[anchor + 1 :] = answer
+        elif isinstance(answer, float) and abs(answer) <= 1:
+            streak = 0
+            standing[anchor + 1 :] = [answer] * remaining
         else:
             streak += 1
             standing = [0.0] * (steps + 1)

@@ -72,8 +72,8 @@ def test_names_are_judged_as_they_are_stored(names: list[str], expected: tuple[s
 @pytest.mark.parametrize(
     "name",
     [
-        "", "n" * 201, "\u00e9" * 101, "/a", "C:a", "c:/a", "a\\b", "a\nb", "a\0b", "a\x7fb", "a\x85b", "a//b", "./a", "a/.", "../a", "a/../b", "..",
-        ".", "a/b/c/d/e/f/g/h/i", "e\u0301", "\udcff", "a/\ud800",
+        "", "n" * 201, "\u00e9" * 101, "/a", "C:a", "c:/a", "a\\b", "a\nb", "a\0b", "a\x7fb", "a\x85b", "a//b", "./a", "a/.", "../a",
+        "a/../b", "..", ".", "a/b/c/d/e/f/g/h/i", "e\u0301", "\udcff", "a/\ud800",
     ],
 )  # fmt: skip
 def test_a_name_that_is_no_plain_relative_path_is_refused(name: str) -> None:
@@ -84,7 +84,9 @@ def test_a_name_that_is_no_plain_relative_path_is_refused(name: str) -> None:
 def test_the_digest_is_over_names_and_contents_in_byte_order() -> None:
     """FE-38: name, NUL, hex sha256 of the content, LF."""
     files = {"\u00e9.bin": b"2", "predictor.py": CODE, "Z": b"1"}
-    lines = b"".join(name.encode() + b"\0" + sha256(files[name]).hexdigest().encode() + b"\n" for name in ("Z", "predictor.py", "\u00e9.bin"))
+    lines = b"".join(
+        name.encode() + b"\0" + sha256(files[name]).hexdigest().encode() + b"\n" for name in ("Z", "predictor.py", "\u00e9.bin")
+    )
     assert digest(files) == sha256(lines).hexdigest()
 
 

@@ -170,7 +170,8 @@ def test_three_crashes_leave_the_last_window_a_seat(reveals: list[Reveal]) -> No
 
 def test_in_fresh_each_window_has_a_seat_and_a_chain_of_its_own(reveals: list[Reveal]) -> None:
     """G-25, G-28, PF-42: nothing is spent, links start from zeros, the run's head is over the windows' heads."""
-    stand = Stand({k: [DIED] for k in range(5)} | {5: [1, None, None]}, "fresh")
+    script: dict[int, Sequence[object]] = {5: [1, None, None]}
+    stand = Stand(script | {k: [DIED] for k in range(5)}, "fresh")
     walked = stand.walk(reveals[:6])
     assert [one.code for one in walked] == ["died"] * 5 + [None]
     assert len(stand.seats) == 6
