@@ -112,7 +112,8 @@ class Anonymizer(Protocol):
 class Grader(Protocol):
     """What pays the curves of a window.
 
-    Optional: `grade_all(ys F64[W, G+1], curves F64[W, G, G+1]) -> F64[W]` with the same bits; `describe()`; `pairs`;
+    Optional: `grade_all(ys F64[W, G+1], curves F64[W, G, G+1]) -> F64[W]` with the same bits, and `parts_all(ys, curves)`,
+    the parts summed over the windows: with both, a task is graded in one pass. `describe()`; `pairs`;
     `explain(ys, curves, warmup_ys, trials) -> Mapping`.
     """
 

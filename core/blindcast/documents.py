@@ -213,17 +213,18 @@ def _iso(at_ns: int) -> str:
 
 def _write_windows(run: Conduct, grade: Mapping[str, Any], path: Path) -> None:
     rewards: Sequence[float | None] = grade["window_rewards_bps"] or _rewards(run)
-    rows = []
-    for ordinal, start_ns in enumerate(run.starts_ns):
-        walked = run.walked[ordinal] if ordinal < len(run.walked) else None
-        row = {"window": ordinal, "start_ns": start_ns, "y": run.ys[ordinal].tolist(), "reward_bps": rewards[ordinal]}
-        row |= {
-            "status": walked.status if walked else "not_run",
-            "code": walked.code if walked else None,
-            "reason": walked.reason if walked else None,
-        }
-        rows.append(row)
-    pq.write_table(pa.Table.from_pylist(rows, schema=WINDOWS), path, compression="zstd")
+    walked = [*run.walked, *[None] * (len(run.targets) - len(run.walked))]
+    columns = {
+        "window": range(len(run.targets)),
+        "start_ns": run.starts_ns,
+        "y": list(run.ys),
+        "status": [w.status if w else "not_run" for w in walked],
+        "code": [w.code if w else None for w in walked],
+        "reason": [w.reason if w else None for w in walked],
+        "reward_bps": rewards,
+    }
+    arrays = [pa.array(columns[entry.name], type=entry.type) for entry in WINDOWS]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=WINDOWS), path, compression="zstd")
 
 
 def _rewards(run: Conduct) -> Sequence[float | None]:

@@ -43,28 +43,36 @@ def rms_step(ys: F64) -> float:
 
 
 def grade_task(grader: Grader, ys: F64, curves: F64, scale_bps: float) -> Graded:
-    """Grade `curves` F64[W, G, G+1] on `ys` F64[W, G+1] (PF-20).
+    """Grade `curves` F64[W, G, G+1] on `ys` F64[W, G+1], in one pass where the grader has one (PF-20).
 
     Raises FaultError `grader_broken` for a reward that is no finite number, or where `grade_all` and `grade` disagree.
     """
-    grades = [grader.grade(Outcome(y, scale_bps), curve) for y, curve in zip(ys, curves, strict=True)]
-    odd = [type(grade.reward).__name__ for grade in grades if not _is_number(grade.reward)]
-    if odd:
-        raise _broken(f"its reward is a {odd[0]}")
-    rewards = np.array([grade.reward for grade in grades], dtype=np.float64)
-    grade_all = getattr(grader, "grade_all", None)
-    if grade_all is not None and not np.array_equal(grade_all(ys, curves), rewards):
-        raise _broken("its `grade_all` and its `grade` give different bits")
+    grade_all, parts_all = getattr(grader, "grade_all", None), getattr(grader, "parts_all", None)
+    if grade_all is not None and parts_all is not None:
+        rewards, parts = np.asarray(grade_all(ys, curves), dtype=np.float64), dict(parts_all(ys, curves))
+    else:
+        rewards, parts = _window_by_window(grader, ys, curves, scale_bps)
+        if grade_all is not None and not np.array_equal(grade_all(ys, curves), rewards):
+            raise _broken("its `grade_all` and its `grade` give different bits")
     if not np.isfinite(rewards).all():
         raise _broken(f"its reward of window {int(np.flatnonzero(~np.isfinite(rewards))[0])} is not finite")
-    parts: dict[str, float] = {}
-    for grade in grades:
-        for name, value in grade.parts.items():
-            parts[name] = parts.get(name, 0.0) + value
     diagnostics = getattr(grader, "diagnostics", None)
     shown = diagnostics(parts) if diagnostics is not None and parts else {}
     total = float(rewards.mean() if grader.total == "mean" else sum(rewards.tolist()))
     return Graded(rewards, total, dict.fromkeys(DIAGNOSTICS) | dict(shown))
+
+
+def _window_by_window(grader: Grader, ys: F64, curves: F64, scale_bps: float) -> tuple[F64, dict[str, float]]:
+    """(rewards F64[W], parts summed over windows) of a grader that knows one window at a time."""
+    grades = [grader.grade(Outcome(y, scale_bps), curve) for y, curve in zip(ys, curves, strict=True)]
+    odd = [type(grade.reward).__name__ for grade in grades if not _is_number(grade.reward)]
+    if odd:
+        raise _broken(f"its reward is a {odd[0]}")
+    parts: dict[str, float] = {}
+    for grade in grades:
+        for name, value in grade.parts.items():
+            parts[name] = parts.get(name, 0.0) + value
+    return np.array([grade.reward for grade in grades], dtype=np.float64), parts
 
 
 def _is_number(value: object) -> bool:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final
 
+import msgspec
+
 from blindcast.contracts import Child
-from blindcast.frames import Answer, Curve, encode
+from blindcast.frames import NONCE_BYTES, Answer, Curve, encode
 from blindcast.judge import Inbox, Violation, curve_of, expected
 from blindcast.printable import printable
 from blindcast.protocol import bound
@@ -20,6 +22,7 @@ from blindcast.records import F64
 __all__ = ["Gone", "Late", "Line"]
 
 READ_BYTES: Final = 8_192
+PATIENCE_MS: Final = 100.0  # the answer alone is waited for so long, then the child's end too
 
 
 class Late(Exception):
@@ -30,9 +33,27 @@ class Gone(Exception):
     """The child has ended or closed its pipe."""
 
 
+_length = struct.Struct("<I").pack
+
+
 @cache
 def _doubles(count: int) -> Callable[[bytes, int], tuple[float, ...]]:
     return struct.Struct(f"<{count}d").unpack_from
+
+
+@cache
+def _ends(remaining: int) -> tuple[bytes, bytes]:
+    """What stands around seq and nonce in a good answer: length and tag, then code and the data's length."""
+    size = 8 * remaining
+    frame = encode(Curve(0, bytes(NONCE_BYTES), "ok", bytes(size)))[:-size]
+    return frame[4 : frame.index(b"curve") + 5], frame[frame.index(b"\xa2ok") :]
+
+
+def _good_head(seq: int, nonce: bytes, remaining: int) -> bytes:
+    """The bytes of a good answer before its doubles."""
+    tag, tail = _ends(remaining)
+    number = msgspec.msgpack.encode(seq)
+    return _length(len(tag) + len(number) + 2 + NONCE_BYTES + len(tail) + 8 * remaining) + tag + number + b"\xc4\x10" + nonce + tail
 
 
 class Line:
@@ -41,7 +62,7 @@ class Line:
     Deadlines are monotonic seconds; all methods raise Late, Gone and Violation.
     """
 
-    __slots__ = ("_answer", "_inbox", "_pidfd", "_poll", "_request", "trace")
+    __slots__ = ("_answer", "_inbox", "_pidfd", "_poll", "_poll_answer", "_request", "trace")
 
     def __init__(self, child: Child) -> None:
         self.trace = ""
@@ -54,6 +75,9 @@ class Line:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         self._poll = poll.poll
+        answer = select.poll()
+        answer.register(self._answer, select.POLLIN)
+        self._poll_answer = answer.poll
 
     def exchange(self, request: bytes, deadline: float) -> Answer:
         """Send a request and wait for its answer."""
@@ -149,7 +173,8 @@ class Line:
 
         An answer that is byte for byte what a good one must be is read without decoding; all else goes the long way.
         """
-        if self._poll(0):
+        wait = self._poll_answer
+        if wait(0):
             self._check_early()
         if self._inbox.logs:
             self._inbox.ask()
@@ -158,12 +183,11 @@ class Line:
                 raise Gone
         except OSError:
             raise Gone from None
-        if self._poll((deadline - started) * 1e3):
+        if wait(min((deadline - started) * 1e3, PATIENCE_MS)):
             data = self._read()
             if data is not None:
-                size = 8 * remaining
-                head = encode(Curve(seq, nonce, "ok", bytes(size)))[:-size]
-                if len(data) == len(head) + size and data.startswith(head):
+                head = _good_head(seq, nonce, remaining)
+                if len(data) == len(head) + 8 * remaining and data.startswith(head):
                     return bound(_doubles(remaining)(data, len(head)))
                 self._inbox.feed(data)
         return curve_of(expected(self.receive(deadline), Curve, seq, nonce), remaining)

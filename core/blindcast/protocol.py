@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 
@@ -89,38 +90,46 @@ def read_commitment(value: object, remaining: int) -> F64 | None:
     return curve
 
 
+@cache
+def _doubles(count: int) -> Callable[..., bytes]:
+    return struct.Struct(f"={count}d").pack
+
+
 class Standing:
     """The curve that stands in one window, anchor by anchor (G-21, G-24, G-25).
 
     `curve` holds knots 1..G; at anchor i its tail from i on stands. `cells` is the window's [G, G+1] table, row-major.
     """
 
-    __slots__ = ("cells", "curve", "refused", "steps", "streak")
+    __slots__ = ("_cells", "_curve", "cells", "curve", "refused", "steps", "streak")
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
         self.curve = array("d", bytes(8 * steps))
         self.cells = array("d", bytes(8 * steps * (steps + 1)))
+        self._curve, self._cells = memoryview(self.curve).cast("B"), memoryview(self.cells).cast("B")
         self.streak = 0
         self.refused: list[tuple[Code, int, int | None]] = []
 
-    def commit(self, anchor: int, values: Sequence[float] | F64 | None) -> None:
-        """Let `values` (bounded, one per remaining horizon) stand from `anchor` on; None keeps what stands."""
+    def commit(self, anchor: int, values: Sequence[float] | F64 | None) -> bytes:
+        """Let `values` (bounded, one per remaining horizon) stand from `anchor` on; None keeps what stands.
+
+        What stands then is returned, as doubles in the machine's order, knots i+1..G.
+        """
         self.streak = 0
-        if values is not None:
-            self.curve[anchor:] = array("d", values)
-        self._write(anchor)
+        if values is None:
+            tail = bytes(self._curve[8 * anchor :])
+        else:
+            self._curve[8 * anchor :] = tail = _doubles(self.steps - anchor)(*values)
+        row = 8 * anchor * (self.steps + 1)
+        self._cells[row + 8 * anchor + 8 : row + 8 * self.steps + 8] = tail
+        return tail
 
     def refuse(self, anchor: int, code: Code, position: int | None = None) -> None:
         """Go flat from `anchor` on: a refused answer never leaves the old curve to earn (G-24)."""
         self.streak += 1
         self.refused.append((code, anchor, None if position is None else anchor + 1 + position))
         self.curve[anchor:] = array("d", bytes(8 * (self.steps - anchor)))
-        self._write(anchor)
-
-    def _write(self, anchor: int) -> None:
-        row = anchor * (self.steps + 1)
-        self.cells[row + anchor + 1 : row + self.steps + 1] = self.curve[anchor:]
 
     @property
     def is_over(self) -> bool:

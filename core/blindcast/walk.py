@@ -140,7 +140,7 @@ class Walker:
 
     def _window(self, seat: Seat, ordinal: int, reveal: Reveal, head: bytes) -> tuple[Walked, RunBroken | None]:
         standing = Standing(self.steps)
-        curve, digests, store, sign = memoryview(standing.curve).cast("B"), reveal.digests, self.store, reveal.sign
+        digests, store, sign = reveal.digests, self.store, reveal.sign
         failures: list[Failure] = []
         lost: SeatLost | None = None
         seat.open(ordinal, reveal)
@@ -152,13 +152,14 @@ class Walker:
                     label = b"keep:"
                 elif sign < 0:
                     answer = [0.0 - value for value in answer]
-                standing.commit(anchor, answer)
+                tail = standing.commit(anchor, answer)
             except Refused as refused:
                 label = self._refuse(standing, failures, ordinal, anchor, refused.code, refused.position, seat.trace)
+                tail = bytes(8 * (self.steps - anchor))
             except SeatLost as ending:
                 lost = ending
                 label = self._refuse(standing, failures, ordinal, anchor, ending.code, None, seat.trace)
-            tail = bytes(curve[8 * anchor :])
+                tail = bytes(8 * (self.steps - anchor))
             head = link(head, ordinal, anchor, label, tail, digests[anchor])
             store(ordinal, anchor, label, tail, digests[anchor], head)
             if failures and (standing.is_over or self.stops_at_failure):

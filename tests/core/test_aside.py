@@ -110,7 +110,10 @@ def test_commits_are_written_in_chunks_and_none_is_lost(tmp_path: Path) -> None:
     sealed(aside, 9001)
     aside.write_commits()
     file = pq.ParquetFile(aside.folder / "commits.parquet")
-    assert (file.metadata.num_rows, file.num_row_groups) == (9001, 3)
+    assert file.metadata.num_rows == 9001
+    assert file.num_row_groups > 1
+    windows = pq.read_table(aside.folder / "commits.parquet", columns=["window"])["window"].to_pylist()
+    assert windows == [k // 2 for k in range(9001)]
     aside.release()
 
 

@@ -61,6 +61,11 @@ class EarlinessHorizon:
         """F64[W] in bps for `ys` F64[W, G+1], `curves` F64[W, G, G+1]; the bits of `grade`, in any batch (PF-20, PF-21)."""
         return rewards(ys, curves, self.alpha, self.returns)
 
+    def parts_all(self, ys: F64, curves: F64) -> Mapping[str, float]:
+        """The parts of all windows, summed: what `diagnostics` is made of, in one pass."""
+        ys, curves = checked(ys, curves)
+        return dict(zip(PARTS, window_parts(ys, curves).sum(axis=0).tolist(), strict=True))
+
     def diagnostics(self, parts: Mapping[str, float]) -> Mapping[str, float | None]:
         """The six diagnostics of G-40 to G-42 from parts summed over windows."""
         return from_parts(parts)

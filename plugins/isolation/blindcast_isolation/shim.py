@@ -15,10 +15,9 @@ import numpy as np
 
 from blindcast.frames import LOG_BYTES, Ack, Answer, Curve, Failed, Fit, Fitted, Hello, Load, Loaded, Log, Request, Section, Step, Warm, encode, request_of
 from blindcast.judge import LOGS_PER_CHILD, LOGS_PER_REQUEST
-from blindcast.local import construct, consult, whole
+from blindcast.local import construct, consult
 from blindcast.protocol import Refused
 from blindcast.records import F64, Grid
-from blindcast.reveal import Reveal
 from blindcast.view import Context, View
 from blindcast_isolation.guard import Guard
 from blindcast_isolation.libraries import libraries
@@ -44,13 +43,18 @@ def run(memory: memoryview) -> NoReturn:
     child, pending = _Predicting(memory), b""
     while data := os.read(REQUEST, _READ):
         pending = pending + data if pending else data
-        while len(pending) >= _HEAD and len(pending) >= (end := _HEAD + int.from_bytes(pending[:_HEAD], "little")):
+        while (end := _end_of(pending)) <= len(pending):
             request, pending = request_of(pending[_HEAD:end]), pending[end:]
             if isinstance(request, Step):
                 child.step(request)
             else:
                 child.take(request)
     os._exit(0)
+
+
+def _end_of(pending: bytes) -> int:
+    """Where the first frame ends, beyond what is there if it is not whole."""
+    return _HEAD + int.from_bytes(pending[:_HEAD], "little") if len(pending) >= _HEAD else _HEAD
 
 
 class _Predicting:
@@ -71,9 +75,7 @@ class _Predicting:
         elif isinstance(request, Load):
             self._answer(self._load(request))
         elif isinstance(request, Warm):
-            ladder, events, knots = request.rows
-            reveal = Reveal(self._columns, self._ladder[:, :ladder], self._events[:, :events], self._path[:knots], (), (), 1)
-            self._warmups.append(whole(self._grid, reveal))
+            self._warmups.append(self._view(self._grid.steps, request.rows).copy())
             self._answer(Ack(request.seq, request.nonce))
         elif isinstance(request, Fit):
             self._answer(self._fit(request))
@@ -117,10 +119,13 @@ class _Predicting:
             code = "exception"
         return Fitted(fit.seq, fit.nonce, code, 0)
 
+    def _view(self, anchor: int, rows: Sequence[int]) -> View:
+        ladder, events, knots = rows
+        return View(self._grid, self._columns, anchor, self._ladder[:, :ladder], self._events[:, :events], self._path[:knots])
+
     def step(self, step: Step) -> None:
         """Ask the predictor at one anchor."""
-        ladder, events, knots = step.rows
-        view = View(self._grid, self._columns, step.anchor, self._ladder[:, :ladder], self._events[:, :events], self._path[:knots])
+        view = self._view(step.anchor, step.rows)
         code, data, remaining = "ok", b"", self._grid.steps - step.anchor
         self._logs = 0
         try:
