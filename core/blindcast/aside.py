@@ -87,14 +87,14 @@ class Aside:
                 writer.write_batch(_batch(links))
 
     def finish(self) -> Path:
-        """Fsync every file, drop the journal and the lock, rename into place. Returns the run directory."""
-        for name in ("journal.bin", "begun.json", "lock"):
-            (self.folder / name).unlink(missing_ok=True)
+        """Fsync every file, rename into place, then drop the journal and the lock. Returns the run directory."""
         for path in [p for p in self.folder.rglob("*") if p.is_file()]:
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         final = self.folder.with_name(self.run_id)
         self.folder.rename(final)
+        for name in ("journal.bin", "begun.json", "lock"):
+            (final / name).unlink(missing_ok=True)
         self.release()
         return final
 

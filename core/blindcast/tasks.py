@@ -167,7 +167,7 @@ def cap(text: str | None, targets: int) -> int | None:
     """
     if text is None or not text.strip():
         return None
-    if not text.strip().isascii() or not text.strip().isdigit() or int(text) < 1:
+    if not text.strip().isascii() or not text.strip().isdigit() or len(text.strip()) > 18 or int(text) < 1:
         raise UsageError(
             "max_targets_invalid",
             f"BLINDCAST_MAX_TARGETS is {text!r}",

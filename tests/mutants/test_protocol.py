@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -46,9 +46,10 @@ def takes_a_copy() -> None:
 
 
 def links_hold_everything() -> None:
-    given: tuple[Any, ...] = (bytes(32), 1, 2, b"set:", struct.pack("<d", 0.5), bytes(32))
+    given: tuple[Any, Any, Any, Any, Any, Any] = (bytes(32), 1, 2, b"set:", struct.pack("<d", 0.5), bytes(32))
     others: tuple[Any, ...] = (b"\1" * 32, 2, 3, b"keep:", struct.pack("<d", -0.5), b"\1" * 32)
-    links = {protocol.link(*given)} | {protocol.link(*given[:k], others[k], *given[k + 1 :]) for k in range(len(given))}
+    changed: list[Any] = [tuple(others[j] if j == k else part for j, part in enumerate(given)) for k in range(len(given))]
+    links = {protocol.link(*parts) for parts in (given, *changed)}
     assert len(links) == 1 + len(given)
 
 
@@ -107,31 +108,34 @@ RULES: dict[str, Rule] = {
 REFUSE, COMMIT, FLATTEN, BOUND, READ = Standing.refuse, Standing.commit, protocol.flatten, protocol.bound, protocol.read_commitment
 
 
-def none_goes_flat(self: Standing, anchor: int, values: Any) -> None:
-    COMMIT(self, anchor, [0.0] * (self.steps - anchor) if values is None else values)
+def none_goes_flat(self: Standing, anchor: int, values: Any) -> Any:
+    return COMMIT(self, anchor, [0.0] * (self.steps - anchor) if values is None else values)
 
 
-def reversed_curve(self: Standing, anchor: int, values: Any) -> None:
-    COMMIT(self, anchor, None if values is None else list(values)[::-1])
+def reversed_curve(self: Standing, anchor: int, values: Any) -> Any:
+    return COMMIT(self, anchor, None if values is None else list(values)[::-1])
 
 
-def keeps_what_stood(self: Standing, anchor: int, code: Any, position: int | None = None) -> None:
+def keeps_what_stood(self: Standing, anchor: int, code: Any, position: int | None = None) -> Any:
     before = list(self.curve)
-    REFUSE(self, anchor, code, position)
+    tail = REFUSE(self, anchor, code, position)
     if code == "wrong_type":
-        COMMIT(self, anchor, before[anchor:])
+        tail = COMMIT(self, anchor, before[anchor:])
         self.streak = sum(one == "wrong_type" for one, *_ in self.refused) if anchor == len(self.refused) - 1 else 1
+    return tail
 
 
-def streak_outlives_none(self: Standing, anchor: int, values: Any) -> None:
+def streak_outlives_none(self: Standing, anchor: int, values: Any) -> Any:
     streak = self.streak
-    COMMIT(self, anchor, values)
+    tail = COMMIT(self, anchor, values)
     self.streak = streak if values is None else 0
+    return tail
 
 
-def counts_no_streak(self: Standing, anchor: int, code: Any, position: int | None = None) -> None:
-    REFUSE(self, anchor, code, position)
+def counts_no_streak(self: Standing, anchor: int, code: Any, position: int | None = None) -> Any:
+    tail = REFUSE(self, anchor, code, position)
     self.streak = 0
+    return tail
 
 
 def bool_is_a_number(value: object, remaining: int) -> Any:
@@ -185,7 +189,7 @@ def asks_first(self: Walker, first: Any, reveals: Any) -> Iterator[Any]:
 
 WALK = Walker.walk
 
-MUTANTS: dict[str, tuple[object, str, object, list[str]]] = {
+MUTANTS: Mapping[str, tuple[object, str, object, list[str]]] = {
     "None goes flat": (Standing, "commit", none_goes_flat, ["G-21 a commitment stands", "G-21 a curve holds knot by knot"]),
     "a curve the wrong way round": (Standing, "commit", reversed_curve, ["G-21 a curve holds knot by knot"]),
     "shares the predictor's array": (protocol, "read_commitment", shares, ["G-21 a curve is copied"]),
