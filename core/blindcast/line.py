@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import select
-import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
-
-import msgspec
 
 from blindcast.contracts import Child
 from blindcast.frames import NONCE_BYTES, Answer, Curve, encode
 from blindcast.judge import Inbox, Violation, curve_of, expected
 from blindcast.printable import printable
-from blindcast.protocol import bound
-from blindcast.records import F64
+from blindcast.protocol import is_bounded
 
 __all__ = ["Gone", "Late", "Line"]
 
@@ -33,27 +29,24 @@ class Gone(Exception):
     """The child has ended or closed its pipe."""
 
 
-_length = struct.Struct("<I").pack
+_STEP_SEQ: Final = 10  # where the seq of a step stands: behind length, array and tag
+_ANSWER_SEQ: Final = 11  # and that of a curve
+_SEQ: Final = {1: 0, 2: 128, 3: 256, 5: 65_536}  # the lowest number that takes so many bytes
 
 
 @cache
-def _doubles(count: int) -> Callable[[bytes, int], tuple[float, ...]]:
-    return struct.Struct(f"<{count}d").unpack_from
-
-
-@cache
-def _ends(remaining: int) -> tuple[bytes, bytes]:
-    """What stands around seq and nonce in a good answer: length and tag, then code and the data's length."""
+def _form(remaining: int, number_bytes: int) -> tuple[bytes, bytes]:
+    """What stands before seq and nonce in a good answer whose seq takes `number_bytes`, and after them."""
     size = 8 * remaining
-    frame = encode(Curve(0, bytes(NONCE_BYTES), "ok", bytes(size)))[:-size]
-    return frame[4 : frame.index(b"curve") + 5], frame[frame.index(b"\xa2ok") :]
+    frame = encode(Curve(_SEQ[number_bytes], bytes(NONCE_BYTES), "ok", bytes(size)))[:-size]
+    return frame[: _ANSWER_SEQ], frame[_ANSWER_SEQ + number_bytes + 2 + NONCE_BYTES :]
 
 
-def _good_head(seq: int, nonce: bytes, remaining: int) -> bytes:
-    """The bytes of a good answer before its doubles."""
-    tag, tail = _ends(remaining)
-    number = msgspec.msgpack.encode(seq)
-    return _length(len(tag) + len(number) + 2 + NONCE_BYTES + len(tail) + 8 * remaining) + tag + number + b"\xc4\x10" + nonce + tail
+def _good(request: bytes, seq: int, remaining: int) -> bytes:
+    """The bytes of a good answer to a `step` before its doubles: seq and nonce stand in it as in the request."""
+    number_bytes = 1 if seq < 128 else 2 if seq < 256 else 3 if seq < 65_536 else 5
+    front, back = _form(remaining, number_bytes)
+    return front + request[_STEP_SEQ : _STEP_SEQ + number_bytes + 2 + NONCE_BYTES] + back
 
 
 class Line:
@@ -168,7 +161,7 @@ class Line:
             if log.level == "trace":
                 self.trace = printable(log.text)
 
-    def step(self, request: bytes, seq: int, nonce: bytes, remaining: int, started: float, deadline: float) -> Sequence[float] | F64 | None:
+    def step(self, request: bytes, seq: int, nonce: bytes, remaining: int, started: float, deadline: float) -> Sequence[float] | bytes | None:
         """Send a `step` and return its bounded curve; None keeps what stands. Raises Refused too.
 
         An answer that is byte for byte what a good one must be is read without decoding; all else goes the long way.
@@ -186,9 +179,10 @@ class Line:
         if wait(min((deadline - started) * 1e3, PATIENCE_MS)):
             data = self._read()
             if data is not None:
-                head = _good_head(seq, nonce, remaining)
-                if len(data) == len(head) + 8 * remaining and data.startswith(head):
-                    return bound(_doubles(remaining)(data, len(head)))
+                head = _good(request, seq, remaining)
+                doubles = data[len(head) :]
+                if len(doubles) == 8 * remaining and data.startswith(head) and is_bounded(doubles, remaining):
+                    return doubles
                 self._inbox.feed(data)
         return curve_of(expected(self.receive(deadline), Curve, seq, nonce), remaining)
 

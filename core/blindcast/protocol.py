@@ -28,6 +28,7 @@ __all__ = [
     "Standing",
     "Walk",
     "bound",
+    "is_bounded",
     "flatten",
     "link",
     "read_commitment",
@@ -46,6 +47,8 @@ class _Ending(NamedTuple):
     code: Code
 
 
+_MINUS_ZERO: Final = struct.pack("<d", -0.0)
+
 LATE: Final = _Ending("deadline")
 DIED: Final = _Ending("died")
 
@@ -61,6 +64,23 @@ def bound(values: Sequence[float] | F64) -> Sequence[float] | F64:
     if total != total or not (min(values) >= -1.0 and max(values) <= 1.0):
         return _snap(values)
     return [value + 0.0 for value in values] if 0.0 in values else values
+
+
+@cache
+def _lanes(count: int) -> tuple[int, int, int]:
+    """(magnitude bits, 1.0 with the sign bits above it, sign bits) of `count` doubles side by side in one integer."""
+    ones = sum(1 << 64 * lane for lane in range(count))
+    sign = ones << 63
+    return sign - ones, sign | ones * 0x3FF0_0000_0000_0000, sign
+
+
+def is_bounded(data: bytes, count: int) -> bool:
+    """Whether little-endian doubles are surely convictions as they stand; False asks `bound`.
+
+    Magnitudes compare as their bits do, so all are taken from 1.0 at once: a sign bit stays where none had to be borrowed.
+    """
+    magnitude, ones, sign = _lanes(count)
+    return (ones - (int.from_bytes(data, "little") & magnitude)) & sign == sign and _MINUS_ZERO not in data
 
 
 def _snap(values: Iterable[float]) -> list[float]:
@@ -92,7 +112,7 @@ def read_commitment(value: object, remaining: int) -> F64 | None:
 
 @cache
 def _doubles(count: int) -> Callable[..., bytes]:
-    return struct.Struct(f"={count}d").pack
+    return struct.Struct(f"<{count}d").pack
 
 
 class Standing:
@@ -111,16 +131,17 @@ class Standing:
         self.streak = 0
         self.refused: list[tuple[Code, int, int | None]] = []
 
-    def commit(self, anchor: int, values: Sequence[float] | F64 | None) -> bytes:
-        """Let `values` (bounded, one per remaining horizon) stand from `anchor` on; None keeps what stands.
+    def commit(self, anchor: int, values: Sequence[float] | F64 | bytes | None) -> bytes:
+        """Let `values` (bounded, one per remaining horizon, or their doubles) stand from `anchor` on; None keeps what stands.
 
-        What stands then is returned, as doubles in the machine's order, knots i+1..G.
+        What stands then is returned as little-endian doubles, knots i+1..G.
         """
         self.streak = 0
         if values is None:
             tail = bytes(self._curve[8 * anchor :])
         else:
-            self._curve[8 * anchor :] = tail = _doubles(self.steps - anchor)(*values)
+            tail = values if isinstance(values, bytes) else _doubles(self.steps - anchor)(*values)
+            self._curve[8 * anchor :] = tail
         row = 8 * anchor * (self.steps + 1)
         self._cells[row + 8 * anchor + 8 : row + 8 * self.steps + 8] = tail
         return tail

@@ -6,6 +6,7 @@ locked-down child (`blindcast.wire.ChildSeat`). Both serve the same walker, so b
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Literal, Protocol
@@ -53,8 +54,8 @@ class Seat(Protocol):
         """Begin a window; nothing of it is shown yet."""
         ...
 
-    def ask(self, anchor: int) -> Sequence[float] | F64 | None:
-        """Reveal the prefix of `anchor` and return the bounded answer. Raises Refused, SeatLost, RunBroken."""
+    def ask(self, anchor: int) -> Sequence[float] | F64 | bytes | None:
+        """Reveal the prefix of `anchor` and return the bounded answer, or its doubles. Raises Refused, SeatLost, RunBroken."""
         ...
 
     def shut(self) -> None:
@@ -151,7 +152,7 @@ class Walker:
                 if answer is None:
                     label = b"keep:"
                 elif sign < 0:
-                    answer = [0.0 - value for value in answer]
+                    answer = [0.0 - value for value in (answer if not isinstance(answer, bytes) else array("d", answer))]
                 tail = standing.commit(anchor, answer)
             except Refused as refused:
                 label = self._refuse(standing, failures, ordinal, anchor, refused.code, refused.position, seat.trace)

@@ -188,7 +188,7 @@ class ChildSeat:
             self._cpus = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {cpu})
 
-    def ask(self, anchor: int) -> Sequence[float] | F64 | None:
+    def ask(self, anchor: int) -> Sequence[float] | F64 | bytes | None:
         """Reveal the prefix of `anchor`, ask, and return the bounded answer. Raises Refused, SeatLost, RunBroken."""
         reveal = self._reveal
         assert reveal is not None, "open a window first"
