@@ -85,7 +85,7 @@ def witnesses():
 class Predictor:
     def predict(self, view):
         if view.anchor == 0:
-            print(json.dumps({"fds": opened(), "env": dict(os.environ), "uid": os.getuid(), "node": os.uname().nodename, "holds": witnesses()}))
+            print(json.dumps({"fds": opened(), "env": dict(os.environ), "holds": witnesses()}))
         return 0.0
 """
 

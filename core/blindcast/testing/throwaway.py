@@ -48,7 +48,7 @@ def main(order: str) -> None:
     name, options, ids = json.loads(order)
     subject = subject_of("isolations", name, options)
     results = [judge(here(subject, id_), subject) for id_ in ids]
-    print(json.dumps([[one.id, one.title, one.result, one.detail, one.ms] for one in results]))
+    sys.stdout.write(json.dumps([[one.id, one.title, one.result, one.detail, one.ms] for one in results]) + "\n")
 
 
 if __name__ == "__main__":
