@@ -235,6 +235,7 @@ def _follow(run: Conduct, walk: Iterator[Walked], watch: Watch | None) -> None:
         run.status, run.reason, run.trace = "failed", broken.reason, broken.trace
     except KeyboardInterrupt:
         run.status, run.reason = "cancelled", "cancelled"
+        return  # no number, so no truth is read for it (F-03)
     for ordinal in range(len(run.walked), len(run.targets)):
         run.ys[ordinal] = run.court.path(run.targets[ordinal])
 

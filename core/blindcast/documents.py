@@ -41,7 +41,7 @@ WINDOWS: Final = pa.schema(
     [
         pa.field("window", pa.int32(), nullable=False),
         pa.field("start_ns", pa.int64(), nullable=False),
-        pa.field("y", pa.list_(pa.float64()), nullable=False),
+        pa.field("y", pa.list_(pa.float64())),  # null where a cancelled run did not get to it
         pa.field("status", pa.string(), nullable=False),
         pa.field("code", pa.string()),
         pa.field("reason", pa.string()),
@@ -217,7 +217,7 @@ def _write_windows(run: Conduct, grade: Mapping[str, Any], path: Path) -> None:
     columns = {
         "window": range(len(run.targets)),
         "start_ns": run.starts_ns,
-        "y": list(run.ys),
+        "y": [None if w is None and run.status == "cancelled" else y for w, y in zip(walked, run.ys, strict=True)],
         "status": [w.status if w else "not_run" for w in walked],
         "code": [w.code if w else None for w in walked],
         "reason": [w.reason if w else None for w in walked],

@@ -88,7 +88,7 @@ class Inbox:
 
     @property
     def is_inside_frame(self) -> bool:
-        """Whether the bytes so far end within a frame."""
+        """Whether bytes are left that were not yet taken; after a `take` that gave None they are a part of a frame."""
         return bool(self._pending)
 
 

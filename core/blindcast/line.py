@@ -85,9 +85,9 @@ class Line:
 
     def _check_early(self) -> None:
         """Nothing but whole log frames may be waiting when a request is about to be sent (I-57)."""
-        if not self._poll(0):
-            return
         inbox = self._inbox
+        if not inbox.is_inside_frame and not self._poll_answer(0):
+            return
         while (data := self._read()) is not None:
             inbox.feed(data)
             self._refuse_early()
@@ -167,10 +167,11 @@ class Line:
         An answer that is byte for byte what a good one must be is read without decoding; all else goes the long way.
         """
         wait = self._poll_answer
-        if wait(0):
+        inbox = self._inbox
+        if inbox.is_inside_frame or wait(0):
             self._check_early()
-        if self._inbox.logs:
-            self._inbox.ask()
+        if inbox.logs:
+            inbox.ask()
         try:
             if os.write(self._request, request) != len(request):
                 raise Gone
@@ -183,7 +184,7 @@ class Line:
                 doubles = data[len(head) :]
                 if len(doubles) == 8 * remaining and data.startswith(head) and is_bounded(doubles, remaining):
                     return doubles
-                self._inbox.feed(data)
+                inbox.feed(data)
         return curve_of(expected(self.receive(deadline), Curve, seq, nonce), remaining)
 
 
