@@ -25,8 +25,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from blindcast_isolation.hook import Hook
-from blindcast_isolation.privdrop import PrivDrop
 
 from blindcast.buffer import RevealBuffer
 from blindcast.local import LocalSeat
@@ -35,6 +33,8 @@ from blindcast.reveal import Reveal, ready
 from blindcast.view import Context
 from blindcast.walk import Seat, Walker
 from blindcast.wire import ChildSeat, RunClock
+from blindcast_isolation.hook import Hook
+from blindcast_isolation.privdrop import PrivDrop
 
 STEPS, COLUMNS = 15, tuple(f"c{i}" for i in range(82))
 WARM_UP = 8  # windows that are walked before any is timed
@@ -155,7 +155,9 @@ def main() -> int:
     args = parser.parse_args()
     result = measure(args)
     bars = {"B-W1": ("local", 1.5), "B-W2": ("isolated", 8.0)}
-    result["bars"] = {bar: dict(zip(("median", "low", "high"), ratios(result["rounds_us"], side), strict=True)) for bar, (side, _) in bars.items()}
+    result["bars"] = {
+        bar: dict(zip(("median", "low", "high"), ratios(result["rounds_us"], side), strict=True)) for bar, (side, _) in bars.items()
+    }
     if args.json:
         print(json.dumps(result))
         return 0
@@ -163,7 +165,9 @@ def main() -> int:
         value = result["bars"][bar]
         us = statistics.median(r[side] for r in result["rounds_us"])
         base = statistics.median(r["bare"] for r in result["rounds_us"])
-        print(f"{bar} {side}: {value['median']:.2f} x bare ({value['low']:.2f} to {value['high']:.2f}), at most {limit}; {us:.1f} us against {base:.1f} us")
+        print(
+            f"{bar} {side}: {value['median']:.2f} x bare ({value['low']:.2f} to {value['high']:.2f}), at most {limit}; {us:.1f} us against {base:.1f} us"
+        )
     return 0
 
 

@@ -39,7 +39,7 @@ def _form(remaining: int, number_bytes: int) -> tuple[bytes, bytes]:
     """What stands before seq and nonce in a good answer whose seq takes `number_bytes`, and after them."""
     size = 8 * remaining
     frame = encode(Curve(_SEQ[number_bytes], bytes(NONCE_BYTES), "ok", bytes(size)))[:-size]
-    return frame[: _ANSWER_SEQ], frame[_ANSWER_SEQ + number_bytes + 2 + NONCE_BYTES :]
+    return frame[:_ANSWER_SEQ], frame[_ANSWER_SEQ + number_bytes + 2 + NONCE_BYTES :]
 
 
 def _good(request: bytes, seq: int, remaining: int) -> bytes:
@@ -161,7 +161,9 @@ class Line:
             if log.level == "trace":
                 self.trace = printable(log.text)
 
-    def step(self, request: bytes, seq: int, nonce: bytes, remaining: int, started: float, deadline: float) -> Sequence[float] | bytes | None:
+    def step(
+        self, request: bytes, seq: int, nonce: bytes, remaining: int, started: float, deadline: float
+    ) -> Sequence[float] | bytes | None:
         """Send a `step` and return its bounded curve; None keeps what stands. Raises Refused too.
 
         An answer that is byte for byte what a good one must be is read without decoding; all else goes the long way.

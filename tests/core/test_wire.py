@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -112,7 +111,9 @@ def buffer() -> Iterator[RevealBuffer]:
 
 def seated(child: Scripted, buffer: RevealBuffer, limits: Limits | None = None) -> ChildSeat:
     policy = Policy(limits or Limits())
-    return ChildSeat(child, Path("/nowhere"), policy, CONTEXT, "carry", buffer, lambda: [window(8), window(9)], RunClock(policy.limits.run_wall_s))
+    return ChildSeat(
+        child, Path("/nowhere"), policy, CONTEXT, "carry", buffer, lambda: [window(8), window(9)], RunClock(policy.limits.run_wall_s)
+    )
 
 
 def doubles(answer: Any) -> list[float]:
@@ -171,7 +172,9 @@ def test_values_that_snap_or_are_negative_zero_are_sealed_clean(buffer: RevealBu
 
 def test_keep_is_none_and_a_trace_is_kept_printable(buffer: RevealBuffer) -> None:
     """I-54, I-59."""
-    seat = seated(Scripted(on_step(lambda s: encode(Log("trace", "a\x1b[31mb\u202e")) + encode(Curve(s.seq, s.nonce, "keep", b"")))), buffer)
+    seat = seated(
+        Scripted(on_step(lambda s: encode(Log("trace", "a\x1b[31mb\u202e")) + encode(Curve(s.seq, s.nonce, "keep", b"")))), buffer
+    )
     seat.open(0, window())
     assert seat.ask(0) is None
     assert seat.trace == "ab"
@@ -238,17 +241,9 @@ def test_a_child_that_never_answers_is_late(buffer: RevealBuffer) -> None:
     assert (caught.value.code, caught.value.reason) == ("deadline", "step_deadline")
 
 
-def test_bytes_that_trickle_in_gain_no_time(buffer: RevealBuffer) -> None:
-    """I-58: one byte after another is still late."""
-
-    def trickle(step: Step) -> bytes:
-        for byte in half(step)[:10]:
-            os.write(child._answered, bytes([byte]))
-            time.sleep(0.02)
-        return b""
-
-    child = Scripted(on_step(trickle))
-    seat = seated(child, buffer, Limits(step_wall_s=0.1))
+def test_half_a_frame_and_silence_is_late(buffer: RevealBuffer) -> None:
+    """I-58: bytes that come without end gain no time."""
+    seat = seated(Scripted(on_step(lambda s: half(s)[:10])), buffer, Limits(step_wall_s=0.05))
     seat.open(0, window())
     with pytest.raises(SeatLost, match="step_deadline"):
         seat.ask(0)

@@ -90,9 +90,15 @@ class CountsItsCalls(Unclaimed):
     def __init__(self) -> None:
         self.calls = 0
 
-    def grade(self, outcome: Outcome, curves: F64) -> float:
+    def grade(self, outcome: Outcome, curves: F64) -> Any:
         self.calls += 1
         return float((curves * moves_of(outcome)).sum()) * self.calls
+
+
+class TellsItsCalls(CountsItsCalls):
+    def grade(self, outcome: Outcome, curves: F64) -> Any:
+        self.calls += 1
+        return WindowGrade(float((curves * moves_of(outcome)).sum()), {"calls": float(self.calls)})
 
 
 class Normalises(Unclaimed):
@@ -198,6 +204,7 @@ MUTANTS = [
     (Clears, ["GR-03"]),
     (Draws, ["GR-03", "GR-04"]),
     (CountsItsCalls, ["GR-03", "GR-04"]),
+    (TellsItsCalls, ["GR-03", "GR-04"]),
     (Normalises, ["GR-04"]),
     (TwoFunctions, ["GR-03"]),
     (RowSums, ["GR-05"]),

@@ -199,7 +199,12 @@ def report(name: str, probed: Probed, order: Iterable[str], required: Iterable[s
         controls=tuple(controls.values()),
         reason=reason,
         kill=_KILL_TEXT[kill],
-        detail={"interpreter": dict(probed.interpreter) or None, "kernel": platform.release(), "arch": platform.machine(), "filter_sha256": None},
+        detail={
+            "interpreter": dict(probed.interpreter) or None,
+            "kernel": platform.release(),
+            "arch": platform.machine(),
+            "filter_sha256": None,
+        },
     )
 
 

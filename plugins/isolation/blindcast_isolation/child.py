@@ -36,7 +36,15 @@ class LockedChild:
     """One child with its pipes; `cpu` is the one it is bound to."""
 
     def __init__(
-        self, order: Order, request: int, answer: int, pidfd: int, line: socket.socket, output: int, output_bytes: int, free: Callable[[], None]
+        self,
+        order: Order,
+        request: int,
+        answer: int,
+        pidfd: int,
+        line: socket.socket,
+        output: int,
+        output_bytes: int,
+        free: Callable[[], None],
     ) -> None:
         self.entry = order.entry
         self.cpu = order.cpu

@@ -74,7 +74,9 @@ class Guard(MetaPathFinder):
     def _is_asked_by_submission(self) -> bool:
         """Whether the code that imports, by `importlib` say, is the submission's."""
         frame: FrameType | None = sys._getframe(2)
-        while frame is not None and (frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code.co_filename == importlib.__file__):
+        while frame is not None and (
+            frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code.co_filename == importlib.__file__
+        ):
             frame = frame.f_back
         return frame is not None and frame.f_builtins is self.builtins
 

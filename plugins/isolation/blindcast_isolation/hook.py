@@ -17,7 +17,22 @@ WARNING: Final = "isolation hook: a tripwire; it does not stop a determined subm
 
 _REQUIRED: Final = ("fds", "env", "rlimits", "hook", "no-new-privs")
 _ROOTS: Final = ("uid-drop", "caps")  # started by root no predictor runs as uid 0
-_ORDER: Final = ("uid-drop", "no-new-privs", "undumpable", "caps", "fds", "env", "rlimits", "mountns", "netns", "pidns", "ipcns", "utsns", "seals", "hook")
+_ORDER: Final = (
+    "uid-drop",
+    "no-new-privs",
+    "undumpable",
+    "caps",
+    "fds",
+    "env",
+    "rlimits",
+    "mountns",
+    "netns",
+    "pidns",
+    "ipcns",
+    "utsns",
+    "seals",
+    "hook",
+)
 
 
 class Hook:

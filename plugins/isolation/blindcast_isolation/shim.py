@@ -13,7 +13,25 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from blindcast.frames import LOG_BYTES, Ack, Answer, Curve, Failed, Fit, Fitted, Hello, Load, Loaded, Log, Request, Section, Step, Warm, encode, request_of
+from blindcast.frames import (
+    LOG_BYTES,
+    Ack,
+    Answer,
+    Curve,
+    Failed,
+    Fit,
+    Fitted,
+    Hello,
+    Load,
+    Loaded,
+    Log,
+    Request,
+    Section,
+    Step,
+    Warm,
+    encode,
+    request_of,
+)
 from blindcast.judge import LOGS_PER_CHILD, LOGS_PER_REQUEST
 from blindcast.local import construct, consult
 from blindcast.protocol import Refused

@@ -32,7 +32,7 @@ class Slot:
 def take_slot(uid_range: tuple[int, int], folder: Path = SLOTS) -> Slot:
     """The lowest free uid of the range that no user has and no process runs under. Raises DeniedError `uid_slots_spent`."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    busy = _running_uids()
+    busy = _running_uids(uid_range)
     for uid in range(uid_range[0], uid_range[1] + 1):
         if uid in busy or uid == 0 or _is_known(uid):
             continue
@@ -59,13 +59,20 @@ def _is_known(uid: int) -> bool:
     return True
 
 
-def _running_uids() -> set[int]:
-    """The uids that processes run under."""
+def _running_uids(uid_range: tuple[int, int]) -> set[int]:
+    """The uids of the range that living processes run under; the dead that nobody reaped do no harm."""
     found = set()
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
-                found.add(entry.stat().st_uid)
+                uid = entry.stat().st_uid
+                if uid_range[0] <= uid <= uid_range[1] and not _is_dead(entry.path):
+                    found.add(uid)
             except OSError:
                 continue
     return found
+
+
+def _is_dead(process: str) -> bool:
+    with open(f"{process}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
