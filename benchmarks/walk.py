@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
 
@@ -83,7 +82,8 @@ def walked(seats: Callable[[], Seat], reveals: list[Reveal]) -> Iterator[float]:
     def store(_ordinal: int, _anchor: int, _label: bytes, _curve: bytes, _digest: bytes, link: bytes) -> None:
         kept.append(link)
 
-    walk = Walker(seats, store, STEPS).walk(seats(), iter([*reveals[:WARM_UP], *reveals]))
+    seat = seats()
+    walk = Walker(seats, store, STEPS).walk(seat, iter([*reveals[:WARM_UP], *reveals]))
     for _ in range(WARM_UP):
         next(walk)
     for _ in reveals:
@@ -91,7 +91,7 @@ def walked(seats: Callable[[], Seat], reveals: list[Reveal]) -> Iterator[float]:
         target = next(walk)
         yield (time.perf_counter() - started) / STEPS * 1e6
         assert target.status == "ok"
-    walk.close()
+    seat.leave()
 
 
 def market(windows: int, rows: int) -> tuple[F64, list[Reveal]]:
@@ -165,9 +165,8 @@ def main() -> int:
         value = result["bars"][bar]
         us = statistics.median(r[side] for r in result["rounds_us"])
         base = statistics.median(r["bare"] for r in result["rounds_us"])
-        print(
-            f"{bar} {side}: {value['median']:.2f} x bare ({value['low']:.2f} to {value['high']:.2f}), at most {limit}; {us:.1f} us against {base:.1f} us"
-        )
+        words = f"{value['median']:.2f} x bare ({value['low']:.2f} to {value['high']:.2f}), at most {limit}"
+        print(f"{bar} {side}: {words}; {us:.1f} us against {base:.1f} us")
     return 0
 
 

@@ -63,7 +63,7 @@ class Section(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     offset: int
 
 
-class Hello(_Frame, tag="hello"):
+class Hello(_Frame, frozen=True, tag="hello"):
     """The first request; it has no answer of its own."""
 
     protocol: int
@@ -76,7 +76,7 @@ class Hello(_Frame, tag="hello"):
     size: int
 
 
-class Load(_Frame, tag="load"):
+class Load(_Frame, frozen=True, tag="load"):
     """Open the submission; `entry` is the path of its `.py` as the child sees it."""
 
     seq: int
@@ -84,7 +84,7 @@ class Load(_Frame, tag="load"):
     entry: str
 
 
-class Warm(_Frame, tag="warm"):
+class Warm(_Frame, frozen=True, tag="warm"):
     """A whole warm-up stands in the buffer: copy it."""
 
     seq: int
@@ -94,7 +94,7 @@ class Warm(_Frame, tag="warm"):
     rows: tuple[int, ...]
 
 
-class Fit(_Frame, tag="fit"):
+class Fit(_Frame, frozen=True, tag="fit"):
     """Fit on the warm-ups that were shown."""
 
     seq: int
@@ -102,7 +102,7 @@ class Fit(_Frame, tag="fit"):
     want_state: bool
 
 
-class Restore(_Frame, tag="restore"):
+class Restore(_Frame, frozen=True, tag="restore"):
     """Take up the state of a fit made elsewhere."""
 
     seq: int
@@ -110,7 +110,7 @@ class Restore(_Frame, tag="restore"):
     size: int
 
 
-class Step(_Frame, tag="step"):
+class Step(_Frame, frozen=True, tag="step"):
     """Anchor `anchor` of window `window` is revealed: `rows` of each section are to be seen."""
 
     seq: int
@@ -120,14 +120,14 @@ class Step(_Frame, tag="step"):
     rows: tuple[int, ...]
 
 
-class Bye(_Frame, tag="bye"):
+class Bye(_Frame, frozen=True, tag="bye"):
     """Leave, at once."""
 
     seq: int
     nonce: bytes
 
 
-class Ready(_Frame, tag="ready"):
+class Ready(_Frame, frozen=True, tag="ready"):
     """Locked down; nothing of the submission has been opened yet."""
 
     protocol: int
@@ -136,7 +136,7 @@ class Ready(_Frame, tag="ready"):
     controls: tuple[str, ...]
 
 
-class SetupFailed(_Frame, tag="setup_failed"):
+class SetupFailed(_Frame, frozen=True, tag="setup_failed"):
     """A control could not be put in force."""
 
     control: str
@@ -144,7 +144,7 @@ class SetupFailed(_Frame, tag="setup_failed"):
     text: str
 
 
-class Loaded(_Frame, tag="loaded"):
+class Loaded(_Frame, frozen=True, tag="loaded"):
     """The submission's methods."""
 
     seq: int
@@ -152,7 +152,7 @@ class Loaded(_Frame, tag="loaded"):
     methods: tuple[str, ...]
 
 
-class Failed(_Frame, tag="failed"):
+class Failed(_Frame, frozen=True, tag="failed"):
     """The submission could not be loaded."""
 
     seq: int
@@ -161,14 +161,14 @@ class Failed(_Frame, tag="failed"):
     text: str
 
 
-class Ack(_Frame, tag="ack"):
+class Ack(_Frame, frozen=True, tag="ack"):
     """Done."""
 
     seq: int
     nonce: bytes
 
 
-class Fitted(_Frame, tag="fitted"):
+class Fitted(_Frame, frozen=True, tag="fitted"):
     """How the fit went; `size` bytes of state follow."""
 
     seq: int
@@ -177,7 +177,7 @@ class Fitted(_Frame, tag="fitted"):
     size: int
 
 
-class State(_Frame, tag="state"):
+class State(_Frame, frozen=True, tag="state"):
     """A part of an opaque state."""
 
     seq: int
@@ -185,7 +185,7 @@ class State(_Frame, tag="state"):
     data: bytes
 
 
-class Curve(_Frame, tag="curve"):
+class Curve(_Frame, frozen=True, tag="curve"):
     """A commitment; with `ok`, `data` is one little-endian double per remaining horizon."""
 
     seq: int
@@ -194,7 +194,7 @@ class Curve(_Frame, tag="curve"):
     data: bytes
 
 
-class Log(_Frame, tag="log"):
+class Log(_Frame, frozen=True, tag="log"):
     """A text for people; a traceback has the level `trace`."""
 
     level: str
@@ -217,7 +217,7 @@ def encode(frame: Request | Answer) -> bytes:
     """The whole frame: `u32` little-endian length, then the body.
 
     >>> encode(Ack(1, b"x")).hex()
-    '0800000093a361636b01c40178'
+    '0900000093a361636b01c40178'
     """
     body = _encode(frame)
     return _head(len(body)) + body

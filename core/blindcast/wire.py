@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn, TypeVar
 
 from blindcast.buffer import RevealBuffer
+from blindcast.clock import RunClock
 from blindcast.contracts import Child, Isolation
 from blindcast.frames import (
     NONCE_BYTES,
@@ -46,21 +47,6 @@ LEAVE_S: Final = 0.2  # what a child has for `bye` (I-38)
 _NONCES: Final = 256  # drawn at once
 
 Kind = TypeVar("Kind", bound=Answer)
-
-
-class RunClock:
-    """The parent's clock of one run: `run_wall_s` from the first `load`; queueing and starting are not counted (I-62)."""
-
-    __slots__ = ("_run_wall_s", "deadline")
-
-    def __init__(self, run_wall_s: float) -> None:
-        self._run_wall_s = run_wall_s
-        self.deadline = float("inf")  # monotonic seconds
-
-    def start(self) -> None:
-        """Begin to count; a second call changes nothing."""
-        if self.deadline == float("inf"):
-            self.deadline = time.monotonic() + self._run_wall_s
 
 
 def _nonces() -> Iterator[bytes]:
@@ -141,6 +127,7 @@ class ChildSeat:
         loaded = self._request(lambda seq, nonce: Load(seq, nonce, entry), (Loaded, Failed), "load_failed")
         if isinstance(loaded, Failed):
             self._break("load_failed", printable(f"{self.trace}\n{loaded.kind}: {loaded.text}" if loaded.text else self.trace))
+        assert isinstance(loaded, Loaded), "`expected` let one of the two pass"
         if "predict" not in loaded.methods:
             self._break("load_failed", "the submission's class Predictor has no method `predict`")
         if "fit" not in loaded.methods:

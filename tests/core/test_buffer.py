@@ -7,9 +7,11 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from blindcast.buffer import RevealBuffer, layout
 from blindcast.records import Blinded
@@ -56,15 +58,15 @@ def test_a_cap_is_the_next_power_of_two(rows: int, cap: int) -> None:
 def test_only_revealed_rows_stand_in_the_buffer(buffer: RevealBuffer) -> None:
     """I-43, I-48: at every anchor the rest is zero."""
     reveal = window()
+    tables: tuple[NDArray[Any], ...] = (reveal.ladder, reveal.events, reveal.path[None])
     for rows in reveal.rows:
         buffer.show(reveal, rows)
         data = seen(buffer)
-        sections = [
-            np.frombuffer(data, s.dtype, len(s.columns) * s.cap_rows, s.offset).reshape(len(s.columns), s.cap_rows) for s in buffer.sections
-        ]
-        for section, table, count in zip(sections, (reveal.ladder, reveal.events, reveal.path[None]), rows, strict=True):
-            assert np.array_equal(section[:, :count], table[:, :count])
-            assert not section[:, count:].any()
+        for section, table, count in zip(buffer.sections, tables, rows, strict=True):
+            shape = (len(section.columns), section.cap_rows)
+            shown: NDArray[Any] = np.ndarray(shape, section.dtype, data, section.offset)
+            assert np.array_equal(shown[:, :count], table[:, :count])
+            assert not shown[:, count:].any()
 
 
 def test_a_cleared_buffer_is_zero_and_takes_the_next_window(buffer: RevealBuffer) -> None:

@@ -71,8 +71,7 @@ def test_a_bad_ok_is_refused_by_the_parent(values: list[float], code: str) -> No
 def test_a_hair_above_one_snaps_and_no_negative_zero_is_sealed() -> None:
     """I-54, G-23."""
     verdict = said(curve(1.000000001, -0.0), anchor=13)
-    assert verdict.curve == [1.0, 0.0]
-    assert math.copysign(1, verdict.curve[1]) == 1
+    assert str(verdict.curve) == "[1.0, 0.0]"
 
 
 @pytest.mark.parametrize("code", ["exception", "wrong_length", "wrong_type", "not_finite", "out_of_range"])

@@ -90,6 +90,20 @@ def submission(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
+def seated(submission: Callable[[str], Path]) -> Iterator[Callable[[Backend, str], ChildSeat]]:
+    """Seat a predictor's source with no warm-ups and open its first window."""
+    buffer = RevealBuffer(COLUMNS, ROWS, ROWS, GRID.steps + 1)
+
+    def seat(backend: Backend, source: str) -> ChildSeat:
+        made = ChildSeat(backend, submission(source), Policy(), Context(GRID, 1.0, COLUMNS, 7), "carry", buffer, list, RunClock(60.0))
+        made.open(0, window(0))
+        return made
+
+    yield seat
+    buffer.close()
+
+
+@pytest.fixture
 def walk(submission: Callable[[str], Path]) -> Callable[..., Walk]:
     """Walk a predictor's source over `targets` windows after `warmups` warm-ups."""
 

@@ -332,12 +332,12 @@ def test_privdrop_hides_the_host_where_it_may_make_namespaces(privdrop: PrivDrop
     source = body(
         "import ctypes",
         "libc = ctypes.CDLL(None, use_errno=True)",
-        "print([libc.open(p, 0) for p in (b'/etc/passwd', b'/proc/self/environ', b'/root', b'/tmp/..' + b'/home')], libc.mkdir(b'/x', 0o777), os.getpid())",
+        "found = [libc.open(path, 0) for path in (b'/etc/passwd', b'/proc/self/environ', b'/home')]",
+        "print(found, libc.mkdir(b'/x', 0o777), os.getpid())",
         "return 0.0",
     )
     run = walk(privdrop, source, targets=1)
-    assert "[-1, -1, " in run.output
-    assert "] -1 1" in run.output
+    assert run.output.startswith("[-1, -1, -1] -1 1\n")
 
 
 def test_privdrop_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:

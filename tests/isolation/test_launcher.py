@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import select
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from blindcast.records import Policy
+from blindcast.walk import RunBroken
+from blindcast.wire import ChildSeat
 from blindcast_isolation import launcher
 from blindcast_isolation.hook import Hook
 
@@ -30,22 +32,20 @@ def test_a_zygote_that_died_is_replaced(walk: Callable[..., Any]) -> None:
         backend.close()
 
 
-def test_a_zygote_lost_during_a_run_ends_it(walk: Callable[..., Any]) -> None:
-    """I-32, I-73: `zygote_lost`, and its children are gone with it."""
+def test_a_zygote_lost_during_a_run_ends_it(seated: Callable[[Hook, str], ChildSeat]) -> None:
+    """I-32, I-73: `zygote_lost`; its children die with it."""
     backend = Hook()
     try:
-        assert backend.probe(Policy()).available
+        seat = seated(backend, STILL)
+        seat.ask(0)
         process = backend._launcher._process
         assert process is not None
-        source = "import time\nclass Predictor:\n    def predict(self, view): time.sleep(60)\n"
-        import threading
-
-        timer = threading.Timer(0.5, os.kill, (process.pid, signal.SIGKILL))
-        timer.start()
-        run = walk(backend, source)
-        timer.join()
-        process.wait()
-        assert run.broken.reason == "zygote_lost"
+        process.send_signal(signal.SIGKILL)
+        child = seat._child
+        assert child is not None
+        select.select([child.pidfd], [], [])
+        with pytest.raises(RunBroken, match="zygote_lost"):
+            seat.ask(1)
     finally:
         backend.close()
 

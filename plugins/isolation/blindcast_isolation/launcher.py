@@ -22,7 +22,12 @@ __all__ = ["Launcher"]
 FORKS: Final = 2_000  # children of one zygote
 _NEEDED: Final = ("blindcast", "blindcast_isolation", "msgspec", "attrs", "numpy", "pandas")
 _START_S: Final = 10.0
-_PROGRAM: Final = "import sys; sys.path += [p for p in sys.argv[2:] if p not in sys.path]; from blindcast_isolation.zygote import serve; serve(int(sys.argv[1]))"
+_PROGRAM: Final = """\
+import sys
+sys.path += [path for path in sys.argv[2:] if path not in sys.path]
+from blindcast_isolation.zygote import serve
+serve(int(sys.argv[1]))
+"""
 
 
 def _roots() -> list[str]:
@@ -108,7 +113,7 @@ class Launcher:
         theirs.close()
         ours.settimeout(_START_S)
         try:
-            word, pidfds, _, _ = socket.recv_fds(ours, 4_096, 1)
+            _, pidfds, _, _ = socket.recv_fds(ours, 4_096, 1)
         except OSError as error:
             raise _lost(str(error)) from error
         finally:

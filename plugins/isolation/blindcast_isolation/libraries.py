@@ -26,7 +26,7 @@ class Library:
 @cache
 def libraries() -> tuple[Library, ...]:
     """The list, as `libraries.toml` has it."""
-    table = tomllib.loads(files(__package__).joinpath("libraries.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("blindcast_isolation").joinpath("libraries.toml").read_text(encoding="utf-8"))
     return tuple(
         Library(
             distribution=row["distribution"],
