@@ -82,7 +82,7 @@ class Aside:
 
     def write_commits(self) -> None:
         """`commits.parquet` from the journal, a chunk at a time (G-27)."""
-        with pq.ParquetWriter(self.folder / "commits.parquet", COMMITS, compression="zstd", use_dictionary=["kind", "code"]) as writer:
+        with pq.ParquetWriter(self.folder / "commits.parquet", COMMITS, compression="zstd") as writer:
             for links in _chunks(read_journal(self.folder / "journal.bin")):
                 writer.write_batch(_batch(links))
 
