@@ -48,6 +48,14 @@ def test_zero_prints_and_repeats_are_counted_not_stored(tmp_path: Path, feed: Ca
     assert (got.counts["zero_prints"], got.counts["duplicate_trades"]) == (1, 1)
 
 
+def test_the_id_of_a_print_that_is_no_trade_is_no_hole(tmp_path: Path, feed: Callable[..., Any], read: Callable[..., Any]) -> None:
+    """DR-31: not stored, but its id is known."""
+    lines = _book(feed()).trade(1, "100", "1", 100).trade(2, "0", "0", 150).trade(3, "100", "2", 160)
+    got = read(Binance(), lines.write(tmp_path / "a"))
+    assert got.prints.trade_id.tolist() == [1, 3]
+    assert "trade_id_gaps" not in got.counts
+
+
 def test_aggregates_count_their_fills_and_their_holes(tmp_path: Path, feed: Callable[..., Any], read: Callable[..., Any]) -> None:
     """DV-03, DR-04."""
     lines = _book(feed())

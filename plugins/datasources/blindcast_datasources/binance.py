@@ -15,7 +15,7 @@ from blindcast_datasources import wire
 from blindcast_datasources.columns import DEPTH, trades_batch
 from blindcast_datasources.lattice import FinerNeeded, plain, step_of
 from blindcast_datasources.options import is_depth, is_rows, is_step, is_zone
-from blindcast_datasources.prints import Printer
+from blindcast_datasources.prints import Printer, without_zeros
 from blindcast_datasources.raw import RawFile, found, sniffed
 from blindcast_datasources.recording import Recording, RecordingPolicy
 from blindcast_datasources.replay import ReplayPolicy
@@ -74,7 +74,7 @@ class Binance:
             recording.report.pour(report)
             yield from recording.rows.batches(tick, lot)
             printer = Printer(report)
-            yield from (trades_batch(printer.push(block)) for block in prints.blocks(tick, lot))
+            yield from (trades_batch(without_zeros(printer.push(block), report)) for block in prints.blocks(tick, lot))
         finally:
             recording.close()
 

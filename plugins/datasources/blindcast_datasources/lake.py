@@ -93,7 +93,7 @@ class Lake:
             yield book_batch(rest)
         printer = Printer(report)
         for block in in_order(self._prints(trades, terms, report), [ns for one in trades for ns in one.least(clock)], Prints.joined):
-            prints = printer.push(without_zeros(block, report))
+            prints = without_zeros(printer.push(block), report)
             if len(prints):
                 yield trades_batch(prints)
 

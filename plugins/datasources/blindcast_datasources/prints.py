@@ -11,15 +11,21 @@ from blindcast.contracts import ImportReport
 from blindcast.records import I64
 from blindcast_datasources.columns import NULL, Prints
 
-__all__ = ["KINDS", "Printer", "without_zeros"]
+__all__ = ["KINDS", "Printer", "is_zero", "without_zeros"]
 
 KINDS: Final = {"MARKET": 0, "INSURANCE_FUND": 1, "LIQUIDATION": 1, "ADL": 1}  # what Binance calls them; others are blocks or crosses
 OTHER_KIND: Final = 2
 
 
+def is_zero(prints: Prints) -> NDArray[np.bool_]:
+    """Which prints have no price or no size: no trades, but their ids are known (DR-31)."""
+    zero: NDArray[np.bool_] = (prints.px <= 0) | (prints.sz <= 0)
+    return zero
+
+
 def without_zeros(prints: Prints, report: ImportReport) -> Prints:
-    """The prints with a price and a size; the others are counted, their ids remain known."""
-    zero = (prints.px <= 0) | (prints.sz <= 0)
+    """The prints with a price and a size; the others are counted. To be asked behind `Printer`, which sees their ids."""
+    zero = is_zero(prints)
     if not zero.any():
         return prints
     report.count("zero_prints", int(zero.sum()))

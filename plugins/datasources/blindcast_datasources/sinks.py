@@ -13,7 +13,7 @@ from attrs import fields as fields_of
 from blindcast_datasources.columns import BOOK, Prints, Rows, book_batch, rows_of
 from blindcast_datasources.lattice import Grain, Inference
 from blindcast_datasources.order import in_order
-from blindcast_datasources.prints import without_zeros
+from blindcast_datasources.prints import is_zero
 from blindcast_datasources.report import Report
 from blindcast_datasources.spool import Spool
 from blindcast_datasources.states import Rower, RowPolicy
@@ -109,12 +109,11 @@ class PrintSink:
             return
         columns = np.array(self._held, dtype=np.int64).T
         self._held = []
-        prints = without_zeros(Prints(*columns), self._report)
-        if not len(prints):
-            return
-        self._prices.see(prints.px)
-        self._sizes.see(prints.sz)
-        self.prints += len(prints)
+        prints = Prints(*columns)
+        real = ~is_zero(prints)
+        self._prices.see(prints.px[real])
+        self._sizes.see(prints.sz[real])
+        self.prints += int(real.sum())
         self._least.append(int(prints.ts.min()))
         self._spool.put(
             pa.RecordBatch.from_arrays(
