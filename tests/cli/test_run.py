@@ -322,3 +322,32 @@ def test_a_dry_run_counts_nothing(blindcast_cli: Cli, blindcast_task: Path, tmp_
     assert [fold["window"] for fold in said.data["folds"]] == ["w0", "w1"]
     assert ledger_rows(tmp_path) == []
     assert blindcast_cli("runs", "list", "--json").data["runs"] == []
+
+
+def test_a_run_past_its_wall_keeps_its_number_and_ends_with_7(blindcast_cli: Cli, blindcast_task: Path, submission: Write) -> None:
+    """G-55, I-73: what was sealed stands, the rest is not run."""
+    text = "import time\nclass Predictor:\n    def predict(self, view):\n        time.sleep(0.2)\n        return 1.0\n"
+    short = blindcast_task.with_name("short.toml")
+    short.write_text(blindcast_task.read_text().replace("step_wall_s = 2", "step_wall_s = 2\nrun_wall_s = 1.5"))
+    said = blindcast_cli("submit", submission(text), "--task", short, "--json")
+    assert said.exit_code == 7, said.stderr
+    assert (said.data["status"], said.data["reason"], said.data["complete"]) == ("failed", "run_deadline", False)
+    assert said.data["windows"]["ok"] == 1
+    assert said.data["windows"]["not_run"] == 1
+    assert said.data["reward_bps"] is not None
+
+
+def test_a_forged_frame_ends_the_run_with_4(blindcast_cli: Cli, blindcast_task: Path, submission: Write) -> None:
+    """I-57: nothing after a violation counts; what was sealed stands."""
+    text = """
+        import os
+        class Predictor:
+            def predict(self, view):
+                if view.anchor == 1:
+                    os.write(4, bytes([1, 0, 0, 0, 0xC0]))
+                return 1.0
+    """
+    said = blindcast_cli("submit", submission(text), "--task", blindcast_task, "--json")
+    assert said.exit_code == 4, said.stderr
+    assert said.data["reason"].startswith("protocol.")
+    assert said.data["windows"] == {"ok": 0, "degraded": 0, "crashed": 1, "not_run": 2, "restarts": 0}
