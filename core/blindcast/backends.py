@@ -13,7 +13,7 @@ from blindcast.host import Host, Offered
 from blindcast.names import did_you_mean
 from blindcast.records import IsolationReport, Policy
 
-__all__ = ["ORDER", "Backend", "appoint", "choose", "isolation_line", "isolation_record", "members"]
+__all__ = ["ORDER", "Backend", "appoint", "check_word", "choose", "isolation_line", "isolation_record", "members"]
 
 ORDER: Final = ("privdrop", "userns", "bwrap", "landlock", "hook")  # strongest first (isolation.md section 2)
 KERNEL: Final = ORDER[:4]
@@ -53,6 +53,14 @@ def choose(spec: str, variable: str, *, root: bool, available: Collection[str]) 
         if found is None:
             raise _unknown(where, word, ORDER)
     return _first(spec, variable, allowed or (), narrowed or (), root, lambda name: name in available)
+
+
+def check_word(host: Host, require: str) -> None:
+    """Refuse a spec whose `[isolation] require` names nothing here, before anything is started. Raises DataError `isolation_word`."""
+    if require not in ("any", "kernel", *ORDER):
+        known = (*ORDER, *(name for name in _by_name(host) if name not in ORDER))
+        if members(require, known) is None:
+            raise _unknown("[isolation] require", require, known)
 
 
 def _unknown(where: str, word: str, known: tuple[str, ...]) -> DataError | UsageError:

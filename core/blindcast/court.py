@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import asdict, field, frozen
 
+from blindcast.backends import check_word
 from blindcast.blinding import check_causal, salt_of, secret_of
 from blindcast.contracts import Anonymizer, DataSource, Grader
 from blindcast.entries import canonical
@@ -101,6 +102,7 @@ class Court:
 
 def convene(host: Host, spec: TaskSpec, *, beside: Path, home: Path, environ: Mapping[str, str]) -> Court:
     """Build a spec's plugins and list its windows. `beside` is the task file's folder, where a relative pool may lie."""
+    check_word(host, spec.isolation.require)
     tables: dict[str, PluginTable] = {name: getattr(spec, name) for name in _KINDS}
     found = {name: host.find(kind, tables[name].use, from_spec=True) for name, kind in _KINDS.items()}
     filled = {name: host.options(_KINDS[name], table.use, table.options, where=name, from_spec=True) for name, table in tables.items()}

@@ -3,20 +3,26 @@
 from collections.abc import Callable
 from functools import lru_cache
 from math import log
+from operator import index
+from typing import SupportsIndex
 
 __all__ = ["expected_best"]
 
 
-@lru_cache(maxsize=256)
-def expected_best(n: int) -> float:
+def expected_best(n: SupportsIndex) -> float:
     """m_N, the mean of the largest of `n` standard normals (G-66): the integral of x*N*phi*Phi^(N-1), m_1 = 0.
 
-    Integrated by parts: 1 - Phi^N over x > 0 less Phi^N over x < 0. Raises ValueError unless `n` is an integer >= 1.
+    Raises ValueError unless `n` is an integer >= 1, Python's or numpy's.
     """
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+    count = 0 if isinstance(n, bool) or not isinstance(n, SupportsIndex) else index(n)
+    if count < 1:
         raise ValueError(f"a number of trials is an integer >= 1, got {n!r}")
-    if n == 1:
-        return 0.0
+    return 0.0 if count == 1 else _mean_largest(count)
+
+
+@lru_cache(maxsize=256)
+def _mean_largest(n: int) -> float:
+    """The integral by parts: 1 - Phi^N over x > 0 less Phi^N over x < 0."""
     import numpy as np
     from scipy.integrate import quad
     from scipy.special import log_ndtr, ndtri_exp

@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-from attrs import frozen
 
 from blindcast.answers import Code, Refused, flatten
 from blindcast.records import F64, read_only
@@ -171,8 +170,7 @@ class Standing:
         return table
 
 
-@frozen(eq=False)
-class Walk:
+class Walk(NamedTuple):
     """One window walked: `curves` F64[G, G+1], `refused` (code, anchor, knot or None), and the status of G-26."""
 
     curves: F64

@@ -16,7 +16,7 @@ from blindcast.host import Host
 from blindcast.names import grade_id
 from blindcast.protocol import link
 from blindcast.records import F64
-from blindcast.runs import Run
+from blindcast.runs import Run, reading
 from blindcast.walk import chain_head
 
 __all__ = ["regrade_run", "sealed_head"]
@@ -69,13 +69,14 @@ def regrade_run(
             expected="options of the grader",
             do="build a task with another grid and run again",
         )
-    stored: dict[str, Any] = dict(run.facts["grade"])
-    if stored["reward_bps"] is None:
+    with reading(run):
+        stored: dict[str, Any] = dict(run.facts["grade"])
+        spec, reward, trial = run.facts["spec"], stored["reward_bps"], stored["trial"]["index"]
+        steps, own = spec["grid"]["steps"], dict(spec["grader"])
+    if reward is None:
         raise DataError(
             "run_not_graded", f"run {run.run_id} was {run.status}: it has no number", expected="a graded run", do="run it again"
         )
-    spec, steps = run.facts["spec"], run.facts["spec"]["grid"]["steps"]
-    own = spec["grader"]
     use = grader or own["use"]
     found = host.find("graders", use)
     told = {
@@ -91,13 +92,15 @@ def regrade_run(
             expected=stored["grader"],
             do="leave --grader and --set out; another number is new information and will cost a trial",
         )
-    head = sealed_head(run.folder / "commits.parquet", steps, stored["state"])
-    ys, curves = _stored(run.folder, steps)
-    warmups = np.array(run.facts["warmup_ys"])
-    fresh = numbers(built, ys, curves, warmups, stored["trial"]["index"], shows_windows=True)
-    rewards = np.array(pq.read_table(run.folder / "windows.parquet", columns=["reward_bps"])["reward_bps"].to_pylist(), dtype=np.float64)
-    gap = float(np.abs(np.array(fresh["window_rewards_bps"]) - rewards).max())
-    same = abs(fresh["reward_bps"] - stored["reward_bps"]) <= TOLERANCE * max(1.0, abs(stored["reward_bps"]))
+    with reading(run):
+        head = sealed_head(run.folder / "commits.parquet", steps, stored["state"])
+        ys, rewards, curves = _stored(run.folder, steps)
+        warmups = np.array(run.facts["warmup_ys"], dtype=np.float64)
+    fresh = numbers(built, ys, curves, warmups, trial, shows_windows=True)
+    gaps = np.abs(np.array(fresh["window_rewards_bps"]) - rewards)
+    gap = float(gaps.max())
+    same = abs(fresh["reward_bps"] - reward) <= TOLERANCE * max(1.0, abs(reward))
+    same &= bool((gaps <= TOLERANCE * np.maximum(1.0, np.abs(rewards))).all())  # a NaN is no agreement
     if not same or head != stored["chain_head"]:
         raise IntegrityError(
             "regrade_mismatch",
@@ -114,7 +117,10 @@ def regrade_run(
     return {**stored, **fresh, "from": known, "to": to, "same": True, "max_abs_diff_bps": gap, "chain": "ok"}
 
 
-def _stored(folder: Path, steps: int) -> tuple[F64, F64]:
-    """(ys F64[W, G+1], curves F64[W, G, G+1]) of a run directory."""
-    ys = np.array(pq.read_table(folder / "windows.parquet", columns=["y"])["y"].to_pylist(), dtype=np.float64)
-    return ys, read_commits(folder / "commits.parquet", len(ys), steps)
+def _stored(folder: Path, steps: int) -> tuple[F64, F64, F64]:
+    """(ys F64[W, G+1], rewards F64[W], curves F64[W, G, G+1]) of a run directory."""
+    table = pq.read_table(folder / "windows.parquet", columns=["y", "reward_bps"])
+    ys = np.array(table["y"].to_pylist(), dtype=np.float64)
+    if ys.shape != (len(table), steps + 1):
+        raise ValueError(f"windows.parquet holds paths of shape {ys.shape}, not {(len(table), steps + 1)}")
+    return ys, np.array(table["reward_bps"].to_pylist(), dtype=np.float64), read_commits(folder / "commits.parquet", len(ys), steps)

@@ -9,17 +9,18 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from blindcast.errors import DataError, UsageError
+from blindcast.errors import DataError, IntegrityError, UsageError
 from blindcast.journal import read_journal
 from blindcast.names import did_you_mean
 
-__all__ = ["SCHEMA", "Run", "list_runs", "open_run"]
+__all__ = ["SCHEMA", "Run", "list_runs", "open_run", "reading"]
 
 SCHEMA: Final = "blindcast.run/1"
 RUN_ID: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
@@ -67,7 +68,7 @@ def _is_held(folder: Path) -> bool:
 def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 
@@ -81,6 +82,21 @@ def _run(folder: Path) -> Run:
     if status not in ("success", "failed", "cancelled"):
         return Run(folder, run_id, "interrupted", "state.json is missing or unreadable", facts)
     return Run(folder, run_id, status, state.get("reason"), facts)
+
+
+@contextmanager
+def reading(run: Run) -> Iterator[None]:
+    """Around reading a run's files: what is not as it was written raises IntegrityError `run_damaged`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, RuntimeError) as error:
+        raise IntegrityError(
+            "run_damaged",
+            f"run {run.run_id} is damaged: {type(error).__name__}: {error}",
+            expected="the files of a run directory, as the run wrote them",
+            do="restore the folder from a backup, or run again; what was charged stays charged",
+            folder=str(run.folder),
+        ) from error
 
 
 def list_runs(home: Path) -> tuple[Run, ...]:
@@ -101,7 +117,7 @@ def _age(folder: Path) -> tuple[str, int, str]:
 def open_run(home: Path, name: str) -> Run:
     """A run by id, its 6 hex, `last`, or a path. Raises DataError `run_unknown`."""
     path = Path(name)
-    if path.is_dir() and any((path / known).is_file() for known in ("run.json", "state.json", "begun.json")):
+    if os.path.isdir(path) and any((path / known).is_file() for known in ("run.json", "state.json", "begun.json")):
         return _run(path.absolute())
     runs = list_runs(home)
     if name == "last" and runs:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from attrs import asdict, field, frozen
-from attrs.validators import ge, gt
+from attrs.validators import and_, ge, gt, le
 
 from blindcast.config import structure
 from blindcast.errors import DataError, UsageError
@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 SCHEMA: Final = "blindcast.task/1"
+MAX_WINDOW_S: Final = 366 * 86_400  # times are int64 ns
+MAX_STEPS: Final = 8_000  # a curve, 8 bytes a horizon, goes into one frame of 65,536 (I-50)
 _PLUGIN_TABLES: Final = ("source", "anonymizer", "grader")
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {"anonymizer": {"use": "bps"}, "grader": {"use": "earliness_x_horizon"}}
 
@@ -47,8 +49,8 @@ class PluginTable:
 class GridTable:
     """The `[grid]` table: `window_s` whole seconds cut in `steps`."""
 
-    window_s: int = field(default=900, validator=ge(1))
-    steps: int = field(default=15, validator=ge(1))
+    window_s: int = field(default=900, validator=and_(ge(1), le(MAX_WINDOW_S)))
+    steps: int = field(default=15, validator=and_(ge(1), le(MAX_STEPS)))
 
 
 @frozen

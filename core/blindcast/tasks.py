@@ -129,6 +129,7 @@ def overlap(tasks: int, targets: int) -> dict[str, Any] | None:
     >>> overlap(93, 96)["independent_sets"], overlap(93, 96)["mean_overlap"]
     (1.96, 0.6736)
     """
+    tasks, targets = int(tasks), int(targets)
     if tasks == 0:
         return None
     distinct = tasks - 1 + targets

@@ -89,3 +89,42 @@ def test_an_unknown_run_says_where_to_look(blindcast_cli: Cli) -> None:
 def test_a_home_without_runs_is_an_honest_empty(blindcast_cli: Cli) -> None:
     said = blindcast_cli("runs", "list", "--json")
     assert (said.exit_code, said.data) == (0, {"runs": []})
+
+
+BROKEN = ["{", "[]", "{}", '{"grade": 7}', '{"grade": {"reward_bps": "x"}, "spec": [], "split": ["train"]}', "[" * 100_000]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_damaged_run_is_told_as_such(blindcast_cli: Cli, folder: Path, text: str) -> None:
+    """F-06: no traceback, exit 4; the list still lists it."""
+    (folder / "run.json").write_text(text, encoding="utf-8")
+    for words in (("runs", "show", "last"), ("regrade", "last")):
+        said = blindcast_cli(*words, "--json")
+        assert (said.exit_code, said.document["error"]["code"]) == (4, "run_damaged")
+        assert "Traceback" not in said.stderr
+    assert blindcast_cli("runs", "list").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["commits.parquet", "windows.parquet"])
+@pytest.mark.parametrize("content", [None, b"x"])
+def test_a_lost_or_cut_table_is_damage(blindcast_cli: Cli, folder: Path, name: str, content: bytes | None) -> None:
+    """F-06."""
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    said = blindcast_cli("regrade", "last", "--json")
+    assert (said.exit_code, said.document["error"]["code"]) == (4, "run_damaged")
+
+
+@pytest.mark.parametrize("shift", [1.0, None])
+def test_a_changed_reward_of_one_window_is_a_mismatch(blindcast_cli: Cli, folder: Path, shift: float | None) -> None:
+    """G-35: the windows agree too, not the total alone."""
+    rewards = pq.read_table(folder / "windows.parquet")["reward_bps"].to_pylist()
+    rewards[0] = None if shift is None else rewards[0] + shift
+    rewrite(folder / "windows.parquet", "reward_bps", rewards)
+    said = blindcast_cli("regrade", "last", "--json")
+    assert (said.exit_code, said.document["error"]["code"]) == (4, "regrade_mismatch")
+
+
+def test_a_name_longer_than_any_file_name_is_an_unknown_run(blindcast_cli: Cli) -> None:
+    """F-07."""
+    said = blindcast_cli("runs", "show", "a" * 5000, "--json")
+    assert (said.exit_code, said.document["error"]["code"]) == (3, "run_unknown")

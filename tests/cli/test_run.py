@@ -351,3 +351,9 @@ def test_a_forged_frame_ends_the_run_with_4(blindcast_cli: Cli, blindcast_task: 
     assert said.exit_code == 4, said.stderr
     assert said.data["reason"].startswith("protocol.")
     assert said.data["windows"] == {"ok": 0, "degraded": 0, "crashed": 1, "not_run": 2, "restarts": 0}
+
+
+def test_a_name_longer_than_any_file_name_is_an_unknown_predictor(blindcast_cli: Cli, blindcast_task: Path) -> None:
+    """F-07."""
+    said = blindcast_cli("run", "a" * 5000, "--task", blindcast_task, "--json")
+    assert (said.exit_code, said.document["error"]["code"]) == (2, "plugin_unknown")

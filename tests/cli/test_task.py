@@ -55,6 +55,21 @@ def test_a_test_task_without_a_train_task_is_a_warning(blindcast_cli: Cli, tmp_p
     assert said.data["warnings"][0].startswith("no_train_tasks")
 
 
+def test_the_next_line_names_a_walk_that_the_task_has(blindcast_cli: Cli, tmp_path: Path) -> None:
+    """F-01: without a train task, `run` would be refused."""
+    build(blindcast_cli, tmp_path, "source.windows=195")
+    assert "next: blindcast submit imbalance" in blindcast_cli("task", "show", tmp_path / "task.toml").stderr
+
+
+def test_a_requirement_that_names_no_isolation_is_refused_before_a_run(blindcast_cli: Cli, tmp_path: Path) -> None:
+    """DESIGN 5, I-03."""
+    said = build(blindcast_cli, tmp_path, "isolation.require=kernal")
+    error = said.document["error"]
+    assert (said.exit_code, error["code"]) == (3, "isolation_word")
+    assert "did you mean 'kernel'?" in error["hint"]
+    assert list(tmp_path.glob("*.toml*")) == []
+
+
 @pytest.mark.parametrize(
     ("setting", "code", "hint"),
     [

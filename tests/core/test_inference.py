@@ -35,3 +35,8 @@ def test_a_count_of_trials_is_an_integer_from_one_up(n: Any) -> None:
     """G-66."""
     with pytest.raises(ValueError, match="integer >= 1"):
         expected_best(n)
+
+
+def test_a_count_of_numpy_is_a_count() -> None:
+    """G-66."""
+    assert [expected_best(np.int64(n)) for n in (1, 10)] == [expected_best(n) for n in (1, 10)]

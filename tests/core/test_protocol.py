@@ -206,3 +206,9 @@ def test_a_standing_curve_has_a_tail_per_anchor() -> None:
     standing.refuse(2, "not_finite", 0)
     assert standing.curves().tolist() == [[0, 0.1, 0.2, 0.3], [0, 0, 0.2, 0.3], [0, 0, 0, 0]]
     assert (standing.status, standing.refused) == ("degraded", [("not_finite", 2, 3)])
+
+
+def test_a_walk_unpacks_in_the_order_of_the_page() -> None:
+    """Section 0: Walk(curves, refused, status)."""
+    curves, refused, status = walk_answers(2, [1, float("nan")])
+    assert (curves.tolist(), refused, status) == ([[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]], [("not_finite", 1, 2)], "degraded")

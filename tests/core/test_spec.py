@@ -235,3 +235,10 @@ def test_a_spec_as_text_reads_back_as_it_was(name: str, seed: int, options: dict
     """DESIGN 5: `task build` writes it, people edit it; whatever a plugin's options hold."""
     spec = parse_spec(LEAST | {"name": name, "seed": seed, "source": {"use": "x", **options}, "budget": {"run_wall_s": wall_s}})
     assert parse_spec(tomllib.loads(spec_text(spec))) == spec
+
+
+@pytest.mark.parametrize(("key", "value"), [("window_s", 10**12), ("window_s", 2**63 - 1), ("steps", 8_001), ("steps", 10**9)])
+def test_a_grid_that_no_clock_or_frame_holds_is_refused(key: str, value: int) -> None:
+    """DESIGN 5, I-50: times are int64 ns, and a curve goes into one frame."""
+    error = refusal(LEAST | {"grid": {key: value}})
+    assert (error.code, error.detail["errors"][0]["path"]) == ("config_bad_value", f"grid.{key}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -205,3 +207,8 @@ def test_a_cap_that_is_no_whole_number_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         cap(text, 96)
     assert (caught.value.code, caught.value.exit_code) == ("max_targets_invalid", 2)
+
+
+def test_the_meter_of_numpy_counts_is_plain_json() -> None:
+    """G-19."""
+    assert json.loads(json.dumps(overlap(np.int64(93), np.int64(96)))) == overlap(93, 96)  # type: ignore[arg-type]  # numpy on purpose

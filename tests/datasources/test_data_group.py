@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,49 @@ def test_bad_input_has_a_code_and_leaves_nothing(
     answer = json.loads(out)
     assert (got, answer["ok"], answer["error"]["code"]) == (code, False, error)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("target", ["s3://bucket/pool", "file:///tmp/pool"])
+def test_a_pool_is_a_local_folder(run: Run, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    """Section 3: a URL after -o makes no folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, _ = run("data", "import", recording, "-o", target, "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (2, "usage")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def _encrypted(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "x")
+    data = bytearray(path.read_bytes())
+    data[6] |= 1
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
+@pytest.mark.parametrize("make", [_encrypted, _pipe, _link])
+def test_a_file_that_cannot_be_read_is_damaged(run: Run, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """DI-06: an encrypted zip, a pipe that nobody fills, a link to nothing."""
+    (tmp_path / "raw").mkdir()
+    make(tmp_path / "raw" / "day.zip")
+    code, out, _ = run("data", "import", f"binance:{tmp_path / 'raw'}", "-o", tmp_path / "p", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (3, "import_damaged")
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_path_longer_than_any_file_name_is_missing(run: Run, tmp_path: Path) -> None:
+    """DI-10."""
+    code, out, _ = run("data", "import", "a" * 5000, "-o", tmp_path / "p", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (3, "path_missing")
 
 
 def test_a_pool_is_not_overwritten_unasked(run: Run, recording: Path, tmp_path: Path) -> None:

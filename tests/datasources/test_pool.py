@@ -185,6 +185,29 @@ def test_what_is_no_pool_is_missing_and_what_is_broken_damaged(tmp_path: Path, p
     assert damaged.value.code == "pool_damaged"
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tick_size", 0.01),
+        ("t0_ns", "0"),
+        ("rows", None),
+        ("parts", "x"),
+        ("parts", [{"table": "book_events"}]),
+        ("gaps", [1]),
+        ("gaps", [{"from_ns": "0", "to_ns": None}]),
+        ("hashes", []),
+        ("hashes", {"digest": 7}),
+    ],
+)
+def test_meta_of_other_types_is_damage(pool: Path, key: str, value: object) -> None:
+    """DP-05: and no fault of the spec that names the pool."""
+    meta = json.loads((pool / "meta.json").read_text(encoding="utf-8"))
+    (pool / "meta.json").write_text(json.dumps(meta | {key: value}), encoding="utf-8")
+    with pytest.raises(IntegrityError) as damaged:
+        Pool(pool)
+    assert damaged.value.code == "pool_damaged"
+
+
 def _cut(pool: Path) -> None:
     file = pool / "book_events.parquet"
     file.write_bytes(file.read_bytes()[:-100])

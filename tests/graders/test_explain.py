@@ -155,3 +155,10 @@ def _random(windows: int, steps: int, seed: int) -> tuple[F64, F64]:
     rng = np.random.default_rng(seed)
     ys = np.concatenate([np.zeros((windows, 1)), np.cumsum(rng.normal(0, 10, (windows, steps)), axis=1)], axis=1)
     return ys, np.triu(np.round(rng.uniform(-1, 1, (windows, steps, steps + 1)), 1), 1)
+
+
+def test_lists_of_numbers_will_do() -> None:
+    """GV-90: paths and curves need not be arrays."""
+    ys, calls = [[0, 10], [0, 20], [0, -10], [0, -30], [0, 40]], [[[0, c]] for c in (1, 1, 1, -1, -0.5)]
+    split = waterfall(ys, calls)  # type: ignore[arg-type]  # lists on purpose
+    assert [split[name] for name in ("bias_bps", "timing_bps", "sizing_bps")] == pytest.approx([10.8, 7.2, 42])

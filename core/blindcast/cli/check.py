@@ -6,6 +6,7 @@ import os
 
 import click
 
+from blindcast.cli.completion import predictors
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import submission_path
 
@@ -13,7 +14,7 @@ __all__ = ["check"]
 
 
 @command("check", short_help="check a predictor on the synthetic market", epilog="Example: blindcast check my_signal.py")
-@click.argument("file")
+@click.argument("file", shell_complete=predictors)
 def check(file: str) -> Answer:
     """Check a predictor on the synthetic market: PR-01 to PR-07; counts nothing."""
     from blindcast.testing.predictors import examine

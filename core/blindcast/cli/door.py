@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import define, field, frozen
 
-from blindcast.cli.envelope import answered, failed, strict
+from blindcast.cli.envelope import answered, failed, put, strict
 from blindcast.cli.progress import Advance, progress
 from blindcast.errors import BlindcastError, FaultError
 from blindcast.names import did_you_mean
@@ -74,18 +74,16 @@ class Door:
         for warning in said.warnings:
             click.echo(f"warning: {warning}", err=True)
         if self.json:
-            click.echo(answered(self.schema, said.data), nl=False)
+            put(answered(self.schema, said.data))
         elif said.text:
-            click.echo(said.text, nl=not said.text.endswith("\n"))
+            put(said.text if said.text.endswith("\n") else f"{said.text}\n")
         if said.next and not self.quiet:
             click.echo(f"next: {said.next}", err=True)
 
     def error(self, fault: BlindcastError) -> None:
         """Print a fault: three lines on stderr, or the error envelope on stdout (F-05, F-06)."""
-        if self.json:
-            click.echo(
-                failed(self.schema, fault.code, fault.what, expected=fault.expected, hint=fault.do, detail=_plain_detail(fault)), nl=False
-            )
+        if self.json and fault.code != "output_not_written":
+            put(failed(self.schema, fault.code, fault.what, expected=fault.expected, hint=fault.do, detail=_plain_detail(fault)))
             return
         for label, words in ((f"error[{fault.code}]", fault.what), ("expected", fault.expected), ("do", fault.do)):
             if words:

@@ -12,8 +12,26 @@ from enum import Enum
 from typing import Any
 
 import attrs
+import click
 
-__all__ = ["answered", "dump", "failed", "strict"]
+from blindcast.errors import FaultError
+
+__all__ = ["answered", "dump", "failed", "put", "strict"]
+
+
+def put(text: str) -> None:
+    """Write to stdout. Raises FaultError where it takes no more (a full disk); a reader that left is click's affair."""
+    try:
+        click.echo(text, nl=False)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FaultError(
+            "output_not_written",
+            f"the answer could not be written to stdout: {error.strerror}",
+            expected="a terminal, a pipe or a file with room",
+            do="free some space and ask again; what was run and charged stands: `blindcast runs list`",
+        ) from error
 
 
 def strict(value: object) -> Any:

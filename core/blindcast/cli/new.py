@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from blindcast.cli.door import Answer, command
+from blindcast.cli.group import group
 
 __all__ = ["new"]
 
 
-@click.group(short_help="write a predictor to start from")
+@group(short_help="write a predictor to start from", epilog="Example: blindcast new predictor my_signal.py")
 def new() -> None:
     """Write a predictor to start from."""
 

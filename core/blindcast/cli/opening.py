@@ -45,5 +45,5 @@ def demo_court(host: Host, home: Path) -> Court:
 def submission_path(host: Host, name: str) -> Path:
     """FILE of the command line: a file, a folder, or the name of a predictor offer."""
     path = Path(name)
-    looks_like_path = name.endswith(".py") or name.startswith((".", "/")) or path.exists()
+    looks_like_path = name.endswith(".py") or name.startswith((".", "/")) or os.path.exists(path)
     return path if looks_like_path else host.locate(name)

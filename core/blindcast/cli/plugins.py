@@ -13,7 +13,9 @@ import click
 
 from blindcast import __version__
 from blindcast.cli.columns import columns
+from blindcast.cli.completion import offers
 from blindcast.cli.door import Answer, command, current_door, current_host
+from blindcast.cli.group import group
 from blindcast.discovery import Plugin, metadata_folders
 from blindcast.errors import BlindcastError, UsageError
 from blindcast.hookspecs import API
@@ -26,7 +28,7 @@ __all__ = ["plugins"]
 FAILED = 6  # exit code: a plugin failed
 
 
-@click.group(short_help="list plugins and check them")
+@group(short_help="list plugins and check them", epilog="Example: blindcast plugins list")
 def plugins() -> None:
     """List plugins and check them."""
 
@@ -146,7 +148,7 @@ def _settings(_context: click.Context, _option: click.Parameter, values: Sequenc
 
 
 @command("plugins.doctor", epilog="Example: blindcast plugins doctor earliness_x_horizon")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=offers())
 @click.option("--kind", callback=_kind, metavar="KIND", help="The kind of NAME, where several kinds have it.")
 @click.option("--set", "settings", multiple=True, callback=_settings, metavar="KEY=VALUE", help="An option of NAME.")
 def doctor(name: str | None, kind: str | None, settings: Mapping[str, object]) -> Answer:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from blindcast.cli.completion import predictors
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import open_court, submission_path
 from blindcast.cli.walking import appointed, walk
@@ -14,7 +15,7 @@ __all__ = ["run"]
 
 
 @command("run", short_help="walk a predictor over a train task", epilog="Example: blindcast run imbalance --task task.toml --index 3")
-@click.argument("file")
+@click.argument("file", shell_complete=predictors)
 @click.option("--task", "task_file", required=True, type=click.Path(path_type=Path), help="The task file.")
 @click.option("--split", default="train", show_default=True, help="train; the test split is for `submit`.")
 @click.option("--index", default=0, show_default=True, type=int, help="Which train task.")

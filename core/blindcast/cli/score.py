@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["score_text", "signed"]
+__all__ = ["flags_text", "score_text", "signed"]
 
 
 def signed(value: float | None, decimals: int = 0) -> str:
@@ -20,16 +20,21 @@ def _plain(value: float | None, decimals: int = 3) -> str:
     return "n/a" if value is None else f"{value:.{decimals}f}"
 
 
+def flags_text(grade: Mapping[str, Any]) -> str:
+    """What stands beside a number wherever it is printed: a cap, a dry or an incomplete walk (G-94)."""
+    capped = f"  capped at {grade['task']['capped']}" if grade["task"]["capped"] is not None else ""
+    return capped + "".join(f"  {word}" for word, shown in (("DRY", grade["dry"]), ("INCOMPLETE", not grade["complete"])) if shown)
+
+
 def score_text(grade: Mapping[str, Any], *, grid: str, isolation: str) -> str:
     """The text of a grade object; `grid` and `isolation` are lines of their own."""
     task = grade["task"]
     capped = f"  capped at {task['capped']}" if task["capped"] is not None else ""
-    flags = "".join(f"  {word}" for word, shown in (("DRY", grade["dry"]), ("INCOMPLETE", not grade["complete"])) if shown)
     lines = [
         f"task {task['name']}  {task['split']}[{task['index']}]  {task['targets']} targets  {task['warmups']} warm-ups  {grid}{capped}",
         f"grader {grade['grader']}",
         isolation,
-        f"reward            {signed(grade['reward_bps'])} bps   [interval not built yet]{capped}{flags}",
+        f"reward            {signed(grade['reward_bps'])} bps   [interval not built yet]{flags_text(grade)}",
     ]
     lines += [*_split(grade), *_skill(grade), *_baselines(grade), *_health(grade)]
     return "\n".join(lines)
@@ -66,11 +71,12 @@ def _baselines(grade: Mapping[str, Any]) -> list[str]:
 
 def _health(grade: Mapping[str, Any]) -> list[str]:
     windows = grade["windows"]
-    failed = windows["crashed"] + windows["not_run"]
     refused = sum(grade["refused"].values())
     codes = ", ".join(f"{code} {n}" for code, n in grade["failures_by_code"].items())
     lines = [
-        f"  failures        {failed} of {grade['task']['targets']} windows      refused commitments {refused}"
+        f"  failures        {windows['crashed']} of {grade['task']['targets']} windows"
+        + (f", {windows['not_run']} not run" if windows["not_run"] else "")
+        + f"      refused commitments {refused}"
         + (f" ({codes})" if codes else "")
     ]
     for failure in grade["failures"]:

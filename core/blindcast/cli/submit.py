@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from blindcast.cli.completion import predictors
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import open_court, submission_path
 from blindcast.cli.walking import appointed, walk
@@ -14,7 +15,7 @@ __all__ = ["submit"]
 
 
 @command("submit", short_help="walk a predictor once, counted", epilog="Example: blindcast submit imbalance --task task.toml")
-@click.argument("file")
+@click.argument("file", shell_complete=predictors)
 @click.option("--task", "task_file", required=True, type=click.Path(path_type=Path), help="The task file.")
 @click.option("--split", default="test", show_default=True, type=click.Choice(["train", "test"]), help="On test it spends a holdout query.")
 @click.option("--index", default=0, show_default=True, type=int, help="Which task of the split.")

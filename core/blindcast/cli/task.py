@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from blindcast.cli.door import Answer, command, current_host
+from blindcast.cli.group import group
 from blindcast.cli.opening import home_of, open_court
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["task"]
 
 
-@click.group(short_help="build a task from a pool, show what it holds")
+@group(short_help="build a task from a pool, show what it holds", epilog="Example: blindcast task show task.toml")
 def task() -> None:
     """Build a task from a pool, show what it holds."""
 
@@ -54,9 +55,7 @@ def build(pool: str, output: Path, settings: tuple[str, ...], force: bool) -> An
             expected="a folder you may write to",
             do="choose another -o",
         ) from error
-    return Answer(
-        {"file": str(output), **data}, _text(court, data), next=f"blindcast run imbalance --task {output}", warnings=tuple(data["warnings"])
-    )
+    return Answer({"file": str(output), **data}, _text(court, data), next=_next(output, data), warnings=tuple(data["warnings"]))
 
 
 @command("task.show", epilog="Example: blindcast task show task.toml")
@@ -65,13 +64,16 @@ def show(file: Path) -> Answer:
     """Show a task's windows, splits, overlap and identity."""
     court = open_court(current_host(), file)
     data = _facts(court)
-    return Answer(
-        {"file": str(file), **data}, _text(court, data), next=f"blindcast run imbalance --task {file}", warnings=tuple(data["warnings"])
-    )
+    return Answer({"file": str(file), **data}, _text(court, data), next=_next(file, data), warnings=tuple(data["warnings"]))
 
 
 task.add_command(build)
 task.add_command(show)
+
+
+def _next(file: Path, data: dict[str, Any]) -> str:
+    """A walk that this task has: without a train task only `submit` finds one."""
+    return f"blindcast {'run' if data['tasks']['train'] else 'submit'} imbalance --task {file}"
 
 
 def _relative(pool: Path, output: Path) -> str:

@@ -5,6 +5,7 @@ The module may not be called `commands`: it would hide the hook of that name onc
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from blindcast.cli.door import Answer, command, current_door, current_host
+from blindcast.cli.group import group
 from blindcast.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _PREFIX: Final = re.compile(r"(?P<name>[A-Za-z][\w.-]*(/[A-Za-z][\w-]*)?):(?P<pa
 STATS_GRID: Final = (900, 15)  # a day's usual window; the numbers are on its 1 s grid
 
 
-@click.group(short_help="import and describe pools")
+@group(short_help="import and describe pools", epilog="Example: blindcast data describe synthetic")
 def data() -> None:
     """Import recordings into pools, and describe them."""
 
@@ -47,6 +49,8 @@ def import_(paths: tuple[str, ...], output: Path, settings: tuple[str, ...], all
     from blindcast_datasources.writer import refuse_existing
 
     began = time.monotonic()
+    if re.match(r"[A-Za-z][\w+.-]+:/", str(output)):  # a Path folds the slashes of s3://
+        raise UsageError("usage", f"-o {output} is a URL", expected="a local folder", do="import to a local folder and copy that")
     refuse_existing(output, force=force)
     name, places = _split(paths)
     files, passed = found(places)
@@ -108,7 +112,7 @@ def _split(texts: Sequence[str]) -> tuple[str, list[Path]]:
             raise DataError(
                 "path_missing", f"{text} is a URL", expected="a local file, folder, glob or zip", do="download it first", path=text
             )
-        if matched and not Path(text).exists():
+        if matched and not os.path.exists(text):
             names[matched["name"]] = None
             places.append(Path(matched["path"]))
         else:

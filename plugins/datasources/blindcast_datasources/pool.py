@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,8 +192,28 @@ def _meta(path: Path) -> dict[str, Any]:
         raise _damaged(path, f"meta.json: {error}") from error
     try:
         meta = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, f"meta.json: {error}") from error
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT or any(key not in meta for key in _KEYS):
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT or any(key not in meta for key in _KEYS) or not _is_sound(meta):
         raise _damaged(path, f"meta.json is none of {FORMAT}")
     return meta
+
+
+def _is_sound(meta: dict[str, Any]) -> bool:
+    """Whether what a reader relies on has the types of DP-05."""
+
+    def counts(*values: object) -> bool:
+        return all(type(value) is int for value in values)
+
+    try:
+        groups = [group for part in meta["parts"] for group in part["groups"]]
+        return (
+            all(isinstance(text, str) for text in (meta["tick_size"], meta["lot_size"], *(part["file"] for part in meta["parts"])))
+            and counts(*(meta[key] for key in ("t0_ns", "t1_ns") if meta[key] is not None), meta["rows"], meta["trades"])
+            and all(part["table"] in TABLES for part in meta["parts"])
+            and all(len(group) == 3 and counts(*group) for group in groups)
+            and all(counts(gap["from_ns"], *([] if gap["to_ns"] is None else [gap["to_ns"]])) for gap in meta["gaps"])
+            and re.fullmatch(r"[0-9a-f]{64}", meta["hashes"]["digest"]) is not None
+        )
+    except (KeyError, TypeError):
+        return False

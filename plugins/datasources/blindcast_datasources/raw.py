@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import io
+import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +40,7 @@ class RawFile:
         """Its stored bytes. Raises ImportDamaged."""
         try:
             if self.member:
-                with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as stream:
+                with zipfile.ZipFile(self.path) as archive, _member(archive, self.member) as stream:
                     yield stream
             else:
                 with self.path.open("rb") as stream:
@@ -95,6 +96,14 @@ class RawFile:
         return digest.hexdigest(), size
 
 
+def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """A member's bytes. Raises BadZipFile for one that is encrypted, or packed in a way we cannot unpack."""
+    try:
+        return archive.open(name)
+    except RuntimeError as error:
+        raise zipfile.BadZipFile(str(error)) from error
+
+
 def _inflated(name: str, chunk: bytes, stream: IO[bytes]) -> Iterator[bytes]:
     offset = 0  # of the first byte that no member has taken
     while True:
@@ -138,6 +147,8 @@ def _below(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _unpacked(path: Path) -> list[RawFile]:
     """A zip as its members, anything else as itself. Raises ImportDamaged."""
+    if not path.is_file():
+        raise ImportDamaged(path.name, "its very start: it is no regular file")
     if path.suffix.lower() != ".zip":
         return [RawFile(path)]
     try:
@@ -164,7 +175,7 @@ def found(paths: Iterable[Path]) -> tuple[Sequence[RawFile], Sequence[Path]]:
     files: list[RawFile] = []
     passed: list[Path] = []
     for path in paths:
-        matched = [path] if path.exists() else [Path(text) for text in sorted(glob.glob(str(path), recursive=True))]
+        matched = [path] if os.path.exists(path) else [Path(text) for text in sorted(glob.glob(str(path), recursive=True))]
         if not matched:
             raise DataError(
                 "path_missing",

@@ -117,6 +117,7 @@ def waterfall(ys: F64, curves: F64, alpha: float = 1.0, returns: Returns = "wind
 
     The five calls 1 1 1 -1 -.5 on one-step moves of 10 20 -10 -30 40 bps earn 60 = 10.8 + 7.2 + 42.
     """
+    ys, curves = checked(ys, curves)
     return _waterfall(tally(ys, curves, alpha, returns), curves.shape[1])
 
 
@@ -135,6 +136,7 @@ def concentration(rewards: F64, sign_only_bps: float) -> dict[str, float | None]
 
 def explain(ys: F64, curves: F64, warmup_ys: F64, trials: int, alpha: float, returns: Returns) -> Mapping[str, object]:
     """The parts of the grade object that only the official grader can fill (G-90)."""
+    ys, curves = checked(ys, curves)
     done = tally(ys, curves, alpha, returns)
     windows, steps = curves.shape[:2]
     total = float(done.rewards.sum())
