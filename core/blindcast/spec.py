@@ -32,6 +32,7 @@ __all__ = [
 
 SCHEMA: Final = "blindcast.task/1"
 MAX_WINDOW_S: Final = 366 * 86_400  # times are int64 ns
+MAX_DEPTH: Final = 32  # of tables and lists in one another
 MAX_STEPS: Final = 8_000  # a curve, 8 bytes a horizon, goes into one frame of 65,536 (I-50)
 _PLUGIN_TABLES: Final = ("source", "anonymizer", "grader")
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {"anonymizer": {"use": "bps"}, "grader": {"use": "earliness_x_horizon"}}
@@ -80,6 +81,11 @@ class IsolationTable:
     state_mb: int = field(default=64, validator=ge(1))
 
 
+def _is_name(_spec: object, _attribute: object, value: str) -> None:
+    if not value.isprintable():
+        raise ValueError("must be one line without control characters")
+
+
 def _is_seed(_spec: object, _attribute: object, value: int) -> None:
     if not 0 <= value < 2**63:
         raise ValueError("must be 0 to 2^63 - 1")
@@ -91,7 +97,7 @@ class _Tables:
 
     schema: str
     source: Mapping[str, Any]
-    name: str = "task"
+    name: str = field(default="task", validator=_is_name)
     seed: int = field(default=0, validator=_is_seed)
     anonymizer: Mapping[str, Any] = DEFAULTS["anonymizer"]
     grader: Mapping[str, Any] = DEFAULTS["grader"]
@@ -160,7 +166,7 @@ def _plugin_table(name: str, table: Mapping[str, Any]) -> PluginTable:
 def read_spec(path: Path) -> dict[str, Any]:
     """The raw table of a task file. Raises DataError `spec_missing` or `spec_unreadable`."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _shallow(tomllib.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise DataError(
             "spec_missing",
@@ -168,8 +174,18 @@ def read_spec(path: Path) -> dict[str, Any]:
             expected="a TOML file",
             do="`blindcast task build --pool POOL -o task.toml` writes one",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise DataError("spec_unreadable", f"{path}: {error}", expected="TOML 1.0, UTF-8", do="mend the line it names") from None
+
+
+def _shallow(table: dict[str, Any]) -> dict[str, Any]:
+    """The table, if it is nested as a spec is. Raises ValueError: a deeper one would end every walk over it."""
+    level: list[Any] = [table]
+    for _ in range(MAX_DEPTH):
+        level = [v for item in level for v in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())]
+    if level:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    return table
 
 
 def apply_settings(table: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
@@ -195,8 +211,8 @@ def apply_settings(table: Mapping[str, Any], settings: Iterable[str]) -> dict[st
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return _shallow(tomllib.loads(f"value = {text}"))["value"]
+    except (ValueError, RecursionError):
         return text
 
 

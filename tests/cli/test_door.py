@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -263,3 +265,13 @@ def test_what_strict_makes_is_always_strict_json(value: Any) -> None:
     """F-05: no NaN, no Infinity."""
     plain = strict(value)
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+@pytest.mark.parametrize("words", [["plugins", "list"], ["plugins", "list", "--json"], ["frob", "--json"]])
+def test_an_answer_that_stdout_does_not_take_is_a_fault_in_three_parts(words: list[str]) -> None:
+    """F-05, F-06: a full disk is no bug and no traceback."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([sys.executable, "-m", "blindcast", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    expected = ("error[usage]", 2) if "frob" in words else ("error[output_not_written]", 6)
+    assert (done.stderr.splitlines()[0].partition(":")[0], done.returncode) == expected

@@ -91,6 +91,14 @@ def test_a_home_without_runs_is_an_honest_empty(blindcast_cli: Cli) -> None:
     assert (said.exit_code, said.data) == (0, {"runs": []})
 
 
+def test_a_capped_number_says_so_wherever_it_is_printed(blindcast_cli: Cli, blindcast_task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G-94."""
+    monkeypatch.setenv("BLINDCAST_MAX_TARGETS", "1")
+    blindcast_cli("run", "imbalance", "--task", blindcast_task)
+    for words in (("runs", "list"), ("runs", "show", "last"), ("regrade", "last")):
+        assert any("capped at 1" in line and not line.startswith("task") for line in blindcast_cli(*words).stdout.splitlines())
+
+
 BROKEN = ["{", "[]", "{}", '{"grade": 7}', '{"grade": {"reward_bps": "x"}, "spec": [], "split": ["train"]}', "[" * 100_000]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -322,6 +323,25 @@ def test_a_dry_run_counts_nothing(blindcast_cli: Cli, blindcast_task: Path, tmp_
     assert [fold["window"] for fold in said.data["folds"]] == ["w0", "w1"]
     assert ledger_rows(tmp_path) == []
     assert blindcast_cli("runs", "list", "--json").data["runs"] == []
+
+
+def test_a_dry_run_fits_on_the_other_warmups(blindcast_cli: Cli, blindcast_task: Path, submission: Write) -> None:
+    """GV-122 (G-53): 4 warm-ups, each walked by a predictor fitted on the three others in time order."""
+    text = """
+        class Predictor:
+            def fit(self, warmups):
+                self.fitted = len(warmups)
+            def predict(self, view):
+                return 1.0 if self.fitted == 3 else 0.0
+    """
+    four = blindcast_task.with_name("four.toml")
+    four.write_text(re.sub(r"warmups = \d+", "warmups = 4", blindcast_task.read_text()))
+    said = blindcast_cli("run", submission(text), "--task", four, "--warmups", "--json")
+    assert said.exit_code == 0, said.stderr
+    long = blindcast_cli("run", "always-long", "--task", four, "--warmups", "--json")
+    assert [fold["reward_bps"] for fold in said.data["folds"]] == [fold["reward_bps"] for fold in long.data["folds"]]
+    assert len(said.data["folds"]) == 4
+    assert any(fold["reward_bps"] for fold in said.data["folds"])
 
 
 def test_a_run_past_its_wall_keeps_its_number_and_ends_with_7(blindcast_cli: Cli, blindcast_task: Path, submission: Write) -> None:

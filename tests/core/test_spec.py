@@ -226,7 +226,7 @@ TOML = st.recursive(
 
 @settings(deadline=None)
 @given(
-    st.text(st.characters(codec="utf-8")),
+    st.text(st.characters(codec="utf-8")).filter(str.isprintable),
     st.integers(0, 2**63 - 1),
     st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5).filter(lambda key: key != "use"), TOML, max_size=4),
     st.floats(1e-9, 1e9),
@@ -242,3 +242,23 @@ def test_a_grid_that_no_clock_or_frame_holds_is_refused(key: str, value: int) ->
     """DESIGN 5, I-50: times are int64 ns, and a curve goes into one frame."""
     error = refusal(LEAST | {"grid": {key: value}})
     assert (error.code, error.detail["errors"][0]["path"]) == ("config_bad_value", f"grid.{key}")
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 100_000, "[a" + ".a" * 5_000 + "]\nb = 1", "x = " + "[" * 40 + "]" * 40])
+def test_a_spec_nested_beyond_reason_is_unreadable(tmp_path: Path, text: str) -> None:
+    """DESIGN 5: refused, never a recursion without end."""
+    (tmp_path / "task.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as refused:
+        read_spec(tmp_path / "task.toml")
+    assert refused.value.code == "spec_unreadable"
+
+
+def test_a_setting_nested_beyond_reason_is_text() -> None:
+    """DESIGN 8."""
+    assert apply_settings({}, ["a=" + "[" * 20_000])["a"] == "[" * 20_000
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "\x1b[31m", "\u202e"])
+def test_a_name_is_one_plain_line(name: str) -> None:
+    """F-01: it is printed beside every number."""
+    assert refusal(LEAST | {"name": name}).code == "config_bad_value"

@@ -157,6 +157,19 @@ def test_y_is_read_at_the_newest_valid_state_at_or_before_each_knot(source: Orde
     assert window.opening.column("ts_ns").to_pylist() == [START_S * SECOND + int(39 * 1.5e9)]
 
 
+def test_a_crossed_state_is_skipped_and_the_last_of_equal_times_counts(
+    tmp_path: Path, wide_book: Callable[..., Path], make_pool: Callable[..., Path]
+) -> None:
+    """GV-124 (G-02): knots at 0 and 10 s."""
+    states = ((-1, 99, 101), (0, 100, 102), (5, 103, 102), (10, 101, 103), (10, 104, 106), (11, 200, 202), (30, 100, 102))
+    book = wide_book(tmp_path / "b.parquet", [(1000 * t, [(bid, 1.0)], [(ask, 1.0)]) for t, bid, ask in states], levels=1)
+    made = OrderBook(pool=make_pool(Lake(levels=1), book), max_unsound=1.0)
+    grid = Grid(10, 1)
+    window = made.window(made.windows(grid)[0].ref, grid)
+    assert window.start_ns == START_S * SECOND
+    assert window.y.tolist() == pytest.approx([0.0, 396.0396039604], abs=1e-9)
+
+
 def test_rows_and_prints_are_half_open(source: OrderBook) -> None:
     """DS-05, W-04."""
     ref = source.windows(MINUTE)[1]

@@ -82,9 +82,10 @@ class Door:
 
     def error(self, fault: BlindcastError) -> None:
         """Print a fault: three lines on stderr, or the error envelope on stdout (F-05, F-06)."""
-        if self.json and fault.code != "output_not_written":
-            put(failed(self.schema, fault.code, fault.what, expected=fault.expected, hint=fault.do, detail=_plain_detail(fault)))
-            return
+        if self.json:
+            with contextlib.suppress(FaultError, BrokenPipeError):  # then stderr is what is left
+                put(failed(self.schema, fault.code, fault.what, expected=fault.expected, hint=fault.do, detail=_plain_detail(fault)))
+                return
         for label, words in ((f"error[{fault.code}]", fault.what), ("expected", fault.expected), ("do", fault.do)):
             if words:
                 click.echo(f"{label}: {words}", err=True)

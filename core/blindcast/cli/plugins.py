@@ -142,7 +142,7 @@ def _settings(_context: click.Context, _option: click.Parameter, values: Sequenc
             raise click.BadParameter(f"{pair!r} is not KEY=VALUE")
         try:
             settings[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             settings[key.strip()] = text
     return settings
 
