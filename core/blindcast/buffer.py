@@ -6,10 +6,9 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, SupportsInt
 
 import numpy as np
-from attrs import frozen
 from numpy.typing import NDArray
 
 from blindcast.frames import Section
@@ -23,8 +22,7 @@ SEALS: Final = 0x17  # SHRINK | GROW | FUTURE_WRITE | SEAL (I-41)
 _ADD_SEALS: Final = 1033  # F_ADD_SEALS
 
 
-@frozen
-class Layout:
+class Layout(NamedTuple):
     """Where each section lies: `caps` rows, byte `offsets`, and the `size` of the whole, in bytes."""
 
     caps: tuple[int, ...]
@@ -36,7 +34,7 @@ def _pages(size_bytes: int) -> int:
     return -(-size_bytes // PAGE) * PAGE
 
 
-def layout(sections: Sequence[tuple[str, str, int, int]]) -> Layout:
+def layout(sections: Sequence[tuple[str, str, int, SupportsInt]]) -> Layout:
     """Lay out (name, dtype, columns, rows at most) sections: caps are powers of two, offsets whole pages (I-40).
 
     >>> layout([("ladder", "f4", 82, 9000), ("events", "f4", 4, 61234), ("y", "f8", 1, 16)])
@@ -44,7 +42,7 @@ def layout(sections: Sequence[tuple[str, str, int, int]]) -> Layout:
     """
     caps, offsets, end = [], [], 0
     for _name, dtype, columns, rows in sections:
-        cap = 1 << max(0, rows - 1).bit_length()
+        cap = 1 << max(0, int(rows) - 1).bit_length()
         caps.append(cap)
         offsets.append(end)
         end = _pages(end + cap * columns * np.dtype(dtype).itemsize)

@@ -138,3 +138,9 @@ def test_closing_twice_is_harmless() -> None:
     buffer = RevealBuffer(COLUMNS, 1, 1, 1)
     buffer.close()
     buffer.close()
+
+
+def test_a_layout_takes_numpy_counts_and_unpacks() -> None:
+    """I-08: a pure function, for callers with counts of any integer kind."""
+    caps, offsets, size = layout([("ladder", "f4", 82, np.int64(1025))])
+    assert (caps, offsets, size) == ((2048,), (0,), 671_744)
