@@ -77,7 +77,8 @@ def probe_is_clean(isolation: Isolation, _folder: Path) -> None:
         isolation.probe(Policy())
         times.append(time.monotonic() - started)
     assert min(times) < PROBE_S, f"expected a probe in less than {PROBE_S:g} s, got {min(times):.2f} s, the best of {len(times)}"
-    _left(before["processes"])
+    left = _left(before.pop("processes"))
+    assert not left, f"expected no process that was not there before the probe, got {sorted(left)}"
     after = _surroundings()
     changed = [name for name in before if before[name] != after[name]]
     assert not changed, f"expected {', '.join(changed)} as before the probe, got {[(before[name], after[name]) for name in changed][:1]}"

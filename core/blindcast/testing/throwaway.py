@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,8 +32,10 @@ def elsewhere(subject: Subject, ids: Sequence[str]) -> list[Result]:
     user = () if os.geteuid() == 0 else ("--user", "--map-current-user")
     order = json.dumps([subject.name, dict(subject.options), list(ids)], default=str)
     argv = [unshare, *user, *NAMESPACE, sys.executable, "-m", "blindcast.testing.throwaway", order]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=LIMIT_S, check=False)
+    with tempfile.TemporaryDirectory(prefix="blindcast-kit-") as folder:  # of its own: what is left in it was left by the backend
+        os.chmod(folder, 0o755)  # a slot uid must reach what lies in it
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": folder}
+        done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=LIMIT_S, check=False)
     if done.returncode != 0 or not done.stdout.strip():
         words = done.stderr.strip().splitlines()[-1:] or [f"exit {done.returncode}"]
         if words[0].startswith("unshare"):
