@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from attrs import evolve
 
 from blindcast.aside import Aside, new_run_id, not_written
 from blindcast.backends import Backend
-from blindcast.buffer import RevealBuffer
-from blindcast.conduct import Conduct, Order, exit_of
+from blindcast.conduct import Conduct, Order
 from blindcast.court import Court
-from blindcast.errors import BudgetError, DataError, UsageError
+from blindcast.errors import UsageError
 from blindcast.journal import Journal
 from blindcast.ledger import Charge, Ledger, query_refused
 from blindcast.records import Outcome
 from blindcast.reveal import Reveal
+from blindcast.seats import Seats
 from blindcast.submission import Submission, take
 from blindcast.tasks import cap
-from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker
-from blindcast.wire import ChildSeat, RunClock
 
 __all__ = ["Watch", "conduct"]
 
@@ -39,10 +37,12 @@ def conduct(
     environ: Mapping[str, str],
     keep: Callable[[Conduct, Aside, Ledger], Path],
     watch: Watch | None = None,
+    turn: Callable[[], AbstractContextManager[int | None]] = nullcontext,
 ) -> tuple[Conduct, Path]:
     """Run one submission over one task and keep its run directory, which `keep` writes; returns both.
 
-    `backend` is one that `appoint` chose for this court; several runs may share it.
+    `backend` is one that `appoint` chose for this court; several runs may share it. `turn` waits for a slot once the
+    submission was taken, gives its CPU, and is left when the run's tree is gone; the wait is charged to nothing (I-81, I-82).
     Raises before anything is revealed or charged: UsageError, DataError (`load_failed`, `fit_failed`,
     `submission_refused`), DeniedError, BudgetError. After the first reveal the trial is spent, whatever follows (G-55).
     """
@@ -57,8 +57,9 @@ def conduct(
     try:
         submission = take(order.submission, aside.folder / "predictor")
         targets = tuple(task.targets)[:capped]
-        run = _open(court, order, run_id, capped, targets, task.warmups, backend, submission)
-        _walk(run, aside, ledger, watch)
+        with turn() as cpu:
+            run = _open(court, order, run_id, capped, targets, task.warmups, backend, submission, cpu)
+            _walk(run, aside, ledger, watch)
         return run, keep(run, aside, ledger)
     except OSError as error:
         raise not_written(error) from error
@@ -94,6 +95,7 @@ def _open(
     warmups: tuple[int, ...],
     backend: Backend,
     submission: Submission,
+    cpu: int | None,
 ) -> Conduct:
     steps = court.grid.steps
     return Conduct(
@@ -109,6 +111,7 @@ def _open(
         curves=np.zeros((len(targets), steps, steps + 1)),
         warmup_ys=np.zeros((0, steps + 1)),
         started_at=time.monotonic(),
+        cpu=cpu,
     )
 
 
@@ -116,10 +119,11 @@ def _walk(run: Conduct, aside: Aside, ledger: Ledger, watch: Watch | None) -> No
     court = run.court
     warmups = [court.reveal(position) for position in run.warmup_positions]
     run.warmup_ys = np.array([y for y, _ in warmups])
-    seats = _Seats(run, [reveal for _, reveal in warmups])
+    seats = Seats(run, [reveal for _, reveal in warmups])
     try:
-        first = _first_seat(run, seats)
+        first = seats.first()
         try:
+            run.fresh = seats.freshness(first)
             run.trial = ledger.charge(_charge(run), court.spec.budget.holdout_queries)
             journal = Journal(aside.folder / "journal.bin")
         except BaseException:
@@ -131,76 +135,10 @@ def _walk(run: Conduct, aside: Aside, ledger: Ledger, watch: Watch | None) -> No
         finally:
             journal.close()
     finally:
-        run.output = seats.output
+        run.output, run.trips = seats.output, seats.tally.trips
         run.restarts = max(0, seats.made - 1) if court.spec.isolation.state == "carry" else 0
         seats.buffer.close()
         run.wall_s = time.monotonic() - run.started_at
-
-
-class _Seats:
-    """Makes the run's seats, one at a time, over one buffer and one clock."""
-
-    def __init__(self, run: Conduct, warmups: list[Reveal]) -> None:
-        court = run.court
-        self._run, self._warmups = run, warmups
-        self._context = Context(court.grid, court.alpha, warmups[0].columns, run.seed)
-        self._clock = RunClock(court.spec.policy.limits.run_wall_s)
-        self._last: ChildSeat | None = None
-        self._output: list[str] = []
-        self.buffer = RevealBuffer(warmups[0].columns, *court.caps(), court.grid.steps + 1)
-        self.made = 0
-
-    def __call__(self) -> ChildSeat:
-        self._keep_output()
-        self.made += 1
-        run, spec = self._run, self._run.court.spec
-        self._last = ChildSeat(
-            run.backend.isolation,
-            run.submission.folder,
-            spec.policy,
-            self._context,
-            spec.isolation.state,
-            self.buffer,
-            lambda: self._warmups,
-            self._clock,
-        )
-        return self._last
-
-    def _keep_output(self) -> None:
-        if self._last is not None:
-            self._output.append(self._last.output)
-            self._last = None
-
-    @property
-    def output(self) -> str:
-        """What all children printed, in order."""
-        self._keep_output()
-        return "".join(self._output)
-
-
-def _first_seat(run: Conduct, seats: _Seats) -> ChildSeat:
-    """A predictor that loads and fits, or a refusal that costs nothing (G-55)."""
-    try:
-        return seats()
-    except RunBroken as broken:
-        shown = broken.trace.strip() if run.order.door == "run" else ""
-        hints = {
-            "load_failed": (
-                "a file that defines `class Predictor` with `predict(view)`",
-                "`blindcast check FILE` shows the whole traceback",
-            ),
-            "fit_failed": ("a `fit(warmups)` that ends without raising", "`blindcast check FILE` shows the whole traceback"),
-        }
-        expected, do = hints.get(broken.reason, ("a child that starts and answers", "`blindcast doctor` says what this machine offers"))
-        words = f"the predictor could not be started: {broken.reason}" + (f"\n{shown}" if shown else "")
-        raise _failure(broken.reason)(broken.reason, words, expected=expected, do=do) from broken
-
-
-def _failure(reason: str) -> Any:
-    from blindcast.errors import DeniedError, FaultError, IntegrityError
-
-    classes = {3: DataError, 4: IntegrityError, 5: DeniedError, 6: FaultError, 7: BudgetError}
-    return classes.get(exit_of(reason), DataError)
 
 
 def _charge(run: Conduct) -> Charge:

@@ -68,6 +68,7 @@ class Aside:
         """Make the folder aside, hold it, and note what is about to run. Raises FaultError `run_not_written`."""
         folder = home / "runs" / f".{run_id}"
         try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.mkdir(parents=True, mode=0o700)
         except OSError as error:  # where it exists it is another run's: not ours to remove
             raise not_written(error) from error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -13,11 +13,35 @@ from blindcast.host import Host, Offered
 from blindcast.names import did_you_mean
 from blindcast.records import IsolationReport, Policy
 
-__all__ = ["ORDER", "Backend", "appoint", "check_word", "choose", "isolation_line", "isolation_record", "members"]
+__all__ = [
+    "ORDER",
+    "RECORD",
+    "TRIPWIRE",
+    "VARIABLE",
+    "Backend",
+    "appoint",
+    "by_name",
+    "check_word",
+    "choose",
+    "close",
+    "decide",
+    "isolation_line",
+    "isolation_record",
+    "known_names",
+    "members",
+    "recorded_line",
+    "runner_line",
+]
 
 ORDER: Final = ("privdrop", "userns", "bwrap", "landlock", "hook")  # strongest first (isolation.md section 2)
 KERNEL: Final = ORDER[:4]
 VARIABLE: Final = "BLINDCAST_REQUIRE_ISOLATION"
+SPEC: Final = "[isolation] require"
+TRIPWIRE: Final = "a tripwire: it does not stop a determined submission"
+RECORD: Final = (
+    *("backend", "class", "required", "controls", "interpreter", "kernel", "arch", "filter_sha256"),
+    *("limits", "kill", "uid", "fresh", "trips", "card"),
+)  # the keys of `isolation` in run.json (I-06)
 
 
 @frozen
@@ -47,24 +71,23 @@ def choose(spec: str, variable: str, *, root: bool, available: Collection[str]) 
     Raises `isolation_word` (of the variable UsageError, of the spec DataError), DeniedError `isolation_conflict` or
     `isolation_unavailable`.
     """
-    allowed = members(spec)
-    narrowed = members(variable) if variable else tuple(ORDER)
-    for where, word, found in (("[isolation] require", spec, allowed), (VARIABLE, variable, narrowed)):
-        if found is None:
-            raise _unknown(where, word, ORDER)
-    return _first(spec, variable, allowed or (), narrowed or (), root, lambda name: name in available)
+
+    def report_of(name: str) -> IsolationReport | None:
+        return IsolationReport(name, "kernel" if name in KERNEL else "tripwire", True, ()) if name in available else None
+
+    return decide(spec, variable, ORDER, report_of, root=root)
 
 
 def check_word(host: Host, require: str) -> None:
     """Refuse a spec whose `[isolation] require` names nothing here, before anything is started. Raises DataError `isolation_word`."""
     if require not in ("any", "kernel", *ORDER):
-        known = (*ORDER, *(name for name in _by_name(host) if name not in ORDER))
+        known = known_names(by_name(host))
         if members(require, known) is None:
-            raise _unknown("[isolation] require", require, known)
+            raise _unknown(SPEC, require, known)
 
 
 def _unknown(where: str, word: str, known: tuple[str, ...]) -> DataError | UsageError:
-    return (UsageError if where == VARIABLE else DataError)(
+    return (DataError if where == SPEC else UsageError)(
         "isolation_word",
         f"{where} is {word!r}",
         expected="any, kernel, or the name of a backend: " + ", ".join(known),
@@ -79,13 +102,13 @@ def _first(
     narrowed: tuple[str, ...],
     root: bool,
     is_available: Callable[[str], bool],
-    reasons: Mapping[str, str] | None = None,
+    reasons: Mapping[str, str],
 ) -> str:
     both = [name for name in allowed if name in narrowed]
     if not both:
         raise DeniedError(
             "isolation_conflict",
-            f"the spec requires {spec}, {VARIABLE} requires {variable}: no backend is both",
+            f"{spec} is required, and by {VARIABLE} {variable}: no backend is both",
             expected="two requirements that share a backend",
             do=f"edit [isolation] require, or unset {VARIABLE}",
         )
@@ -96,43 +119,62 @@ def _first(
     raise DeniedError(
         "isolation_unavailable",
         f"no isolation backend here satisfies {wanted}",
-        expected="one of: " + ", ".join(both) + "".join(f"; {name}: {why}" for name, why in (reasons or {}).items()),
-        do="`blindcast doctor` says what each backend lacks here",
+        expected="one of: " + ", ".join(both) + "".join(f"; {name}: {why}" for name, why in reasons.items()),
+        do="`blindcast isolation show` says what each backend lacks here",
         candidates=both,
-        reasons=dict(reasons or {}),
+        reasons=dict(reasons),
     )
 
 
-def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str], *, root: bool) -> Backend:
-    """Probe the offered backends in order until one satisfies the spec and the environment. Raises DeniedError, UsageError.
+def decide(
+    require: str,
+    variable: str,
+    known: tuple[str, ...],
+    report_of: Callable[[str], IsolationReport | None],
+    *,
+    root: bool,
+    where: str = SPEC,
+) -> str:
+    """The name of the first backend that satisfies both requirements, by what each says of itself (I-03).
 
-    A tripwire never counts as `kernel`, whatever its name.
+    `report_of` is asked in order and gives None for a name that nobody offers; `where` says who requires `require`. A
+    tripwire never counts as `kernel`, whatever its name. Raises as `choose` does.
     """
-    offered = _by_name(host)
-    known = (*ORDER, *(name for name in offered if name not in ORDER))
-    variable = environ.get(VARIABLE, "")
     allowed = members(require, known)
     narrowed = members(variable, known) if variable else known
-    for where, word, found in (("[isolation] require", require, allowed), (VARIABLE, variable, narrowed)):
+    for place, word, found in ((where, require, allowed), (VARIABLE, variable, narrowed)):
         if found is None:
-            raise _unknown(where, word, known)
-    tried: dict[str, Backend] = {}
+            raise _unknown(place, word, known)
     reasons: dict[str, str] = {}
 
     def is_available(name: str) -> bool:
-        if name not in offered:
+        report = report_of(name)
+        if report is None:
             return False
-        isolation: Isolation = host.make(offered[name], {})
-        report = isolation.probe(policy)
-        tried[name] = Backend(name, isolation, report)
-        is_strong = report.classed == "kernel" or "kernel" not in (require, variable)
-        if not report.available or not is_strong:
-            reasons[name] = report.reason if not report.available else f"its class is {report.classed}"
+        if not report.available:
+            reasons[name] = report.reason
+        elif report.classed != "kernel" and "kernel" in (require, variable):
+            reasons[name] = f"its class is {report.classed}"
         return name not in reasons
+
+    return _first(require, variable, allowed or (), narrowed or (), root, is_available, reasons)
+
+
+def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str], *, root: bool) -> Backend:
+    """Probe the offered backends in order until one satisfies the spec and the environment. Raises DeniedError, UsageError."""
+    offered = by_name(host)
+    tried: dict[str, Backend] = {}
+
+    def report_of(name: str) -> IsolationReport | None:
+        if name not in offered:
+            return None
+        isolation: Isolation = host.make(offered[name], {})
+        tried[name] = Backend(name, isolation, isolation.probe(policy))
+        return tried[name].report
 
     chosen = ""
     try:
-        chosen = _first(require, variable, allowed or (), narrowed or (), root, is_available, reasons)
+        chosen = decide(require, environ.get(VARIABLE, ""), known_names(offered), report_of, root=root)
     finally:
         for name, backend in tried.items():
             if name != chosen:
@@ -140,7 +182,12 @@ def appoint(host: Host, require: str, policy: Policy, environ: Mapping[str, str]
     return tried[chosen]
 
 
-def _by_name(host: Host) -> dict[str, Offered]:
+def known_names(offered: Iterable[str]) -> tuple[str, ...]:
+    """Every name that a requirement may say: ours in order, then the installed ones."""
+    return (*ORDER, *(name for name in offered if name not in ORDER))
+
+
+def by_name(host: Host) -> dict[str, Offered]:
     """Every backend by the names that mean it. One of ours is never hidden by a stranger's of that name (DESIGN 3)."""
     offers = host.offers("isolations")
     ours = {offer.name: offer for offer in offers if offer.distribution == "blindcast"}
@@ -157,13 +204,35 @@ def close(isolation: Isolation) -> None:
 
 def isolation_line(report: IsolationReport) -> str:
     """The one line at the start of each run (I-06)."""
-    active = ", ".join(control.id for control in report.controls if control.state == "active")
-    note = "" if report.classed == "kernel" else "; a tripwire: it does not stop a determined submission"
-    return f"isolation {report.backend} ({active or 'no control'}){note}"
+    return _line(report.backend, report.classed, [(control.id, control.state, control.detail) for control in report.controls])
 
 
-def isolation_record(report: IsolationReport, required: str, policy: Policy) -> dict[str, object]:
-    """The record of `run.json` (I-06); what this version does not measure is null."""
+def runner_line(report: IsolationReport) -> str:
+    """The one line at the start of each server (I-06)."""
+    return f"[runner] predictor {isolation_line(report).replace(' ', ': ', 1)}"
+
+
+def recorded_line(record: Mapping[str, Any]) -> str:
+    """The line of a run that was kept: what it said when it began."""
+    return _line(
+        record["backend"], record["class"], [(control["id"], control["state"], control.get("detail", "")) for control in record["controls"]]
+    )
+
+
+def _line(name: str, classed: str, controls: Iterable[tuple[str, str, str]]) -> str:
+    """What is active, with the version that was measured beside it where there is one, never in its place (I-01)."""
+    active = ", ".join(f"{id_} {detail}" if detail.isdecimal() else id_ for id_, state, detail in controls if state == "active")
+    return f"isolation {name} ({active or 'no control'})" + ("" if classed == "kernel" else f"; {TRIPWIRE}")
+
+
+def isolation_record(
+    report: IsolationReport, required: str, policy: Policy, *, uid: int | None = None, fresh: str | None = None, trips: int = 0
+) -> dict[str, object]:
+    """The record of `run.json` (I-06); what this version does not measure is null.
+
+    `uid` is that of the run's first child; `fresh` the mode of I-35, None in `carry`; `trips` counts what the hook
+    refused, by the child's own word (K-02).
+    """
     return {
         "backend": report.backend,
         "class": report.classed,
@@ -182,7 +251,8 @@ def isolation_record(report: IsolationReport, required: str, policy: Policy) -> 
             "output_bytes": policy.limits.output_bytes,
         },
         "kill": report.kill or None,
-        "uid": report.uid,
-        "fresh": None,
+        "uid": report.uid if uid is None else uid,
+        "fresh": None if fresh is None else {"mode": fresh},
+        "trips": trips,
         "card": None,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -74,6 +75,10 @@ class Conduct:
     output: str = ""
     wall_s: float = 0.0
     restarts: int = 0
+    uid: int | None = None  # of the run's first child
+    cpu: int | None = None  # of the slot that the run holds; None: none was asked for
+    fresh: Literal["none", "state", "refit"] | None = None  # how fresh windows came to their state; None in carry
+    trips: int = 0  # acts that children said their hook refused
 
     @property
     def seed(self) -> int:
@@ -100,6 +105,11 @@ class Conduct:
     def is_complete(self) -> bool:
         """Whether every target was reached."""
         return len(self.walked) == len(self.targets)
+
+    @property
+    def endings(self) -> dict[str, int]:
+        """How the predictor ended in windows that lost it: windows by reason of I-73, the first seen first."""
+        return dict(Counter(walked.reason for walked in self.walked if walked.reason is not None))
 
     @property
     def exit_code(self) -> int:

@@ -132,7 +132,10 @@ class Grader(Protocol):
 
 
 class Child(Protocol):
-    """One locked-down process. `request` and `answer` are pipe descriptors of the parent; `pidfd` may be -1."""
+    """One locked-down process. `request` and `answer` are pipe descriptors of the parent; `pidfd` may be -1.
+
+    Optional: `cpu` and `uid`, the CPU it is bound to and the user it runs as.
+    """
 
     @property
     def entry(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from blindcast.backends import check_word
 from blindcast.blinding import check_causal, salt_of, secret_of
@@ -18,9 +18,10 @@ from blindcast.entries import canonical
 from blindcast.errors import DataError
 from blindcast.host import Host, Offered
 from blindcast.names import grade_id
-from blindcast.records import F64, Dropped, Grid, WindowRef
+from blindcast.records import F64, Dropped, Grid, Policy, WindowRef
 from blindcast.reveal import Reveal, ready
 from blindcast.spec import SCHEMA, PluginTable, TaskSpec
+from blindcast.survey import own_roots
 from blindcast.tasks import Counts, SplitKind, Task, counts, overlap, task
 
 __all__ = ["Court", "convene"]
@@ -47,12 +48,18 @@ class Court:
     refs: tuple[WindowRef, ...]
     home: Path
     warnings: tuple[str, ...] = ()
+    raw_roots: tuple[Path, ...] = ()  # what no child may reach: the source's paths, the home, the ledger's file (I-23)
     _secret: bytes | None = field(default=None, alias="secret", repr=False)
 
     @property
     def grid(self) -> Grid:
         """The task's grid."""
         return self.spec.grid
+
+    @property
+    def policy(self) -> Policy:
+        """What the task asks of its isolation, and what no child may reach."""
+        return evolve(self.spec.policy, raw_roots=self.raw_roots)
 
     @property
     def alpha(self) -> float | None:
@@ -126,6 +133,7 @@ def convene(host: Host, spec: TaskSpec, *, beside: Path, home: Path, environ: Ma
         refs=refs,
         home=home,
         warnings=_check_selection(source, spec),
+        raw_roots=_raw_roots(filled["source"].values(), home, environ),
         secret=secret_of(home) if anonymizer.strength == "strong" else None,
     )
 
@@ -159,6 +167,12 @@ def _place(path: Path, beside: Path, environ: Mapping[str, str]) -> Path:
         return Path(folder) / path
     mounted = DATA_MOUNT / path
     return mounted if not (beside / path).exists() and mounted.exists() else (beside / path).absolute()
+
+
+def _raw_roots(options: Iterable[object], home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Every path that the source's options name, the home, and the ledger's file where it lies elsewhere (I-23)."""
+    named = [path for value in options for path in (value if isinstance(value, list | tuple) else (value,)) if isinstance(path, Path)]
+    return tuple(dict.fromkeys(path.absolute() for path in (*named, *own_roots(home, environ))))
 
 
 def _check_order(refs: Iterable[WindowRef], grid: Grid) -> None:

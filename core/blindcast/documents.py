@@ -23,6 +23,7 @@ from blindcast.contracts import Grader
 from blindcast.entries import now_utc
 from blindcast.grade import NOT_BUILT, explanation, failure_counts, grade_task, rms_step, window_counts
 from blindcast.ledger import Ledger
+from blindcast.libraries import exception_names
 from blindcast.records import F64
 from blindcast.runs import SCHEMA
 from blindcast.submission import locate
@@ -73,9 +74,10 @@ def _no_numbers() -> dict[str, Any]:
 
 
 def _located(run: Conduct, failures: Sequence[Failure]) -> list[dict[str, Any]]:
-    rows = []
+    """The first failures with a type of the fixed list: builtins, bare, and the libraries' own, as `module.name` (FE-29)."""
+    known, rows = BUILTIN_ERRORS | exception_names(), []
     for failure in failures[:LISTED]:
-        kind, file, line = locate(failure.trace, run.submission, BUILTIN_ERRORS) if failure.trace else (None, None, None)
+        kind, file, line = locate(failure.trace, run.submission, known) if failure.trace else (None, None, None)
         rows.append({"target": failure.target, "anchor": failure.anchor, "code": failure.code, "type": kind, "file": file, "line": line})
     return rows
 
@@ -195,7 +197,9 @@ class Keeper:
             "seed": run.seed,
             "capped": run.capped,
             "dry_runs": 0,
-            "isolation": isolation_record(run.backend.report, court.spec.isolation.require, court.spec.policy),
+            "isolation": isolation_record(
+                run.backend.report, court.spec.isolation.require, court.policy, uid=run.uid, fresh=run.fresh, trips=run.trips
+            ),
             "plugins": self.plugins,
             "versions": versions,
             "environment_digest": environment,

@@ -5,7 +5,9 @@ Nothing here trusts a frame; `blindcast.judge` says what an answer is worth.
 
 from __future__ import annotations
 
+import os
 import struct
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 import msgspec
@@ -37,6 +39,7 @@ __all__ = [
     "Warm",
     "answer_of",
     "encode",
+    "nonces",
     "request_of",
 ]
 
@@ -221,3 +224,11 @@ def encode(frame: Request | Answer) -> bytes:
     """
     body = _encode(frame)
     return _head(len(body)) + body
+
+
+def nonces() -> Iterator[bytes]:
+    """16 bytes of the system's randomness for every request, never one twice (I-52); drawn many at once."""
+    while True:
+        drawn = os.urandom(NONCE_BYTES * 256)
+        for start in range(0, len(drawn), NONCE_BYTES):
+            yield drawn[start : start + NONCE_BYTES]

@@ -9,12 +9,16 @@ import numpy as np
 from blindcast.frames import CODE_CURVE, CODE_FITTED, LOG_BYTES, MAX_BODY, STATE_BYTES, Answer, Curve, Fitted, Loaded, Log, State, answer_of
 from blindcast.protocol import Code, Refused, bound
 
-__all__ = ["LOGS_PER_CHILD", "LOGS_PER_REQUEST", "Inbox", "Verdict", "Violation", "curve_of", "expected", "judge"]
+__all__ = ["ANSWERS_BYTES", "LOGS_PER_CHILD", "LOGS_PER_REQUEST", "Inbox", "Tally", "Verdict", "Violation", "curve_of", "expected", "judge"]
 
 Why = Literal["oversize", "undecodable", "early", "unexpected", "seq", "nonce", "length", "flood", "truncated"]
 
 LOGS_PER_REQUEST: Final = 64
 LOGS_PER_CHILD: Final = 2_000
+LOGS_PER_RUN: Final = 2_000
+ANSWERS_BYTES: Final = 32 << 20  # of a run, `state` apart
+_FRAME_BYTES: Final = 64  # of an answer or a log beside its data, with room
+_START_BYTES: Final = 4_096  # what a child says before its first curve, with room
 _HEAD: Final = 4  # bytes of a frame's length
 
 Kind = TypeVar("Kind", bound=Answer)
@@ -36,22 +40,60 @@ class Verdict(NamedTuple):
     curve: list[float] | None
 
 
+class Tally:
+    """What the children of one run have sent, together (I-56).
+
+    `cap_bytes` bounds their answers, logs among them and states apart; `logs` and `trips` (logs of level `tripwire`) count
+    frames. A number here is a child's word: it bounds and informs, and decides nothing.
+    """
+
+    __slots__ = ("cap_bytes", "logs", "sent_bytes", "trips")
+
+    def __init__(self, cap_bytes: int = ANSWERS_BYTES) -> None:
+        self.cap_bytes = cap_bytes
+        self.sent_bytes = self.logs = self.trips = 0
+
+    @classmethod
+    def of(cls, steps: int, targets: int) -> Tally:
+        """The tally of a run: 32 MiB, or what its honest answers need where that is more (I-56 knows no grid).
+
+        A curve has 8 bytes a horizon, and every log of a run may be as long as a log can be: at G = 400 and 96 targets
+        the curves alone are 61 MiB.
+
+        >>> Tally.of(15, 96).cap_bytes >> 20, Tally.of(400, 96).cap_bytes >> 20
+        (32, 71)
+        """
+        curves = targets * (8 * steps * (steps + 1) // 2 + steps * _FRAME_BYTES)
+        return cls(max(ANSWERS_BYTES, curves + targets * _START_BYTES + LOGS_PER_RUN * (LOG_BYTES + _FRAME_BYTES)))
+
+    def count(self, size: int) -> None:
+        """Take note of an answer's bytes. Raises Violation `flood`."""
+        self.sent_bytes += size
+        if self.sent_bytes > self.cap_bytes:
+            raise Violation("flood")
+
+
 class Inbox:
     """Frames out of a stream of bytes, log frames counted and taken aside.
 
-    `logs` are those that came since `ask()`. Holds at most one frame that is not yet whole, so memory stays bounded.
+    `logs` are those that came since `ask()`, `asked` how many did. Holds at most one frame that is not yet whole, so memory stays bounded.
+    `tally` is that of the run: beyond its 2,000 logs they are dropped, as the shim drops those of its own child. A later
+    child cannot know how much the ones before it have said (in `fresh` it must not), so that alone is no violation.
     """
 
-    __slots__ = ("_pending", "_total", "logs")
+    __slots__ = ("_pending", "_total", "asked", "logs", "tally")
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally | None = None) -> None:
         self._pending = bytearray()
         self._total = 0
+        self.tally = tally or Tally()
         self.logs: list[Log] = []
+        self.asked = 0  # log frames since then
 
     def ask(self) -> None:
         """Begin a new request: its logs are counted anew."""
         self.logs.clear()
+        self.asked = 0
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they came."""
@@ -65,10 +107,18 @@ class Inbox:
                 return frame
             if len(frame.text.encode()) > LOG_BYTES:
                 raise Violation("oversize")
-            self.logs.append(frame)
-            self._total += 1
-            if len(self.logs) > LOGS_PER_REQUEST or self._total > LOGS_PER_CHILD:
-                raise Violation("flood")
+            self._keep(frame)
+
+    def _keep(self, log: Log) -> None:
+        tally = self.tally
+        self.asked += 1
+        self._total += 1
+        if self.asked > LOGS_PER_REQUEST or self._total > LOGS_PER_CHILD:
+            raise Violation("flood")
+        tally.logs += 1
+        tally.trips += log.level == "tripwire"
+        if tally.logs <= LOGS_PER_RUN:
+            self.logs.append(log)
 
     def _next(self) -> Answer | None:
         pending = self._pending
@@ -82,9 +132,12 @@ class Inbox:
         body = bytes(pending[_HEAD : _HEAD + length])
         del pending[: _HEAD + length]
         try:
-            return answer_of(body)
+            answer = answer_of(body)
         except (ValueError, RecursionError):
             raise Violation("undecodable") from None
+        if not isinstance(answer, State):
+            self.tally.count(_HEAD + length)
+        return answer
 
     @property
     def is_inside_frame(self) -> bool:

@@ -20,8 +20,9 @@ from sqlalchemy import exc as sa_exc
 from blindcast.entries import GENESIS, METADATA, Entry, append, checked, head
 from blindcast.errors import BudgetError, FaultError
 
-__all__ = ["Charge", "Ledger", "query_refused"]
+__all__ = ["Charge", "Ledger", "ledger_file", "query_refused"]
 
+VARIABLE: Final = "BLINDCAST_LEDGER_URL"
 _LOCK: Final = 7_216_030_561  # PostgreSQL advisory lock of the ledger: any constant of our own
 
 _SQLITE_TRIGGERS = tuple(
@@ -58,6 +59,16 @@ class Charge:
         return asdict(self)
 
 
+def ledger_file(environ: Mapping[str, str]) -> Path | None:
+    """The file that BLINDCAST_LEDGER_URL names; None where it names none: then it lies in the home, or on a server."""
+    try:
+        url = sa.engine.make_url(environ.get(VARIABLE) or "sqlite://")
+    except sa_exc.ArgumentError:
+        return None  # whoever opens it says so
+    is_file = url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:"
+    return Path(str(url.database)) if is_file else None
+
+
 class Ledger:
     """The ledger of one home, or of BLINDCAST_LEDGER_URL."""
 
@@ -76,7 +87,7 @@ class Ledger:
     @classmethod
     def of(cls, home: Path, environ: Mapping[str, str]) -> Ledger:
         """The ledger of `home`; BLINDCAST_LEDGER_URL goes first."""
-        return cls(environ.get("BLINDCAST_LEDGER_URL") or home / "ledger.sqlite")
+        return cls(environ.get(VARIABLE) or home / "ledger.sqlite")
 
     def entries(self) -> Iterator[Entry]:
         """Every row in order, checked. Raises IntegrityError `ledger_corrupt` with the seq (R-61)."""

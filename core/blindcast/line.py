@@ -11,7 +11,7 @@ from typing import Final
 
 from blindcast.contracts import Child
 from blindcast.frames import NONCE_BYTES, Answer, Curve, encode
-from blindcast.judge import Inbox, Violation, curve_of, expected
+from blindcast.judge import Inbox, Tally, Violation, curve_of, expected
 from blindcast.printable import printable
 from blindcast.protocol import is_bounded
 
@@ -57,10 +57,10 @@ class Line:
 
     __slots__ = ("_answer", "_inbox", "_pidfd", "_poll", "_poll_answer", "_request", "trace")
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: Child, tally: Tally | None = None) -> None:
         self.trace = ""
         self._request, self._answer, self._pidfd = child.request, child.answer, child.pidfd
-        self._inbox = Inbox()
+        self._inbox = Inbox(tally)
         poll = select.poll()
         for fd in (self._request, self._answer):
             os.set_blocking(fd, False)
@@ -172,7 +172,7 @@ class Line:
         inbox = self._inbox
         if inbox.is_inside_frame or wait(0):
             self._check_early()
-        if inbox.logs:
+        if inbox.asked:
             inbox.ask()
         try:
             if os.write(self._request, request) != len(request):
@@ -185,6 +185,7 @@ class Line:
                 head = _good(request, seq, remaining)
                 doubles = data[len(head) :]
                 if len(doubles) == 8 * remaining and data.startswith(head) and is_bounded(doubles, remaining):
+                    inbox.tally.count(len(data))
                     return doubles
                 inbox.feed(data)
         return curve_of(expected(self.receive(deadline), Curve, seq, nonce), remaining)

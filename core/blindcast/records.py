@@ -176,6 +176,8 @@ class Limits:
     open_files: int = 64
     output_bytes: int = 1 << 20
     spawn_wall_s: float = 10.0
+    train_wall_s: float = 300.0  # of a `run_code`
+    workspace_mb: int = 512
 
 
 @frozen
@@ -184,6 +186,7 @@ class Policy:
 
     limits: Limits = Limits()
     uid_range: tuple[int, int] = (61000, 61999)
+    raw_roots: tuple[Path, ...] = ()  # what no child may reach: the pool, BLINDCAST_HOME, the ledger (I-23)
 
 
 @frozen
@@ -206,7 +209,7 @@ class IsolationReport:
     reason: str = ""  # why it is not available
     kill: str = ""  # the kill method in use (I-70)
     uid: int | None = None
-    detail: Mapping[str, object] = field(factory=dict)  # interpreter, kernel, arch, filter digest
+    detail: Mapping[str, object] = field(factory=dict)  # interpreter, kernel, arch, filter digest; warnings[], quarantined[{uid, reason}]
 
 
 @frozen
@@ -214,7 +217,8 @@ class SpawnSpec:
     """What a backend needs to start one locked-down child.
 
     `submission` is the host's private copy (a `.py` file, or a folder with `predictor.py`); `buffer_fd` a read-only
-    description of the sealed reveal buffer of `buffer_bytes`.
+    description of the sealed reveal buffer of `buffer_bytes`. A child of task `code` runs `submission` as `__main__` in
+    `workspace`; it has no buffer: `buffer_fd` is where its standard error goes.
     """
 
     submission: Path
@@ -222,6 +226,9 @@ class SpawnSpec:
     buffer_bytes: int
     policy: Policy
     cpu: int | None = None  # the slot's CPU; None: the backend takes the caller's
+    task: Literal["predictor", "code"] = "predictor"
+    workspace: Path | None = None  # of `code`: the one writable folder (I-85)
+    data: Path | None = None  # of `code`: what the session was shown anyway, read-only
 
 
 @frozen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -16,6 +17,7 @@ from blindcast.buffer import RevealBuffer
 from blindcast.contracts import Isolation
 from blindcast.court import Court
 from blindcast.grade import grade_task, rms_step
+from blindcast.judge import Tally
 from blindcast.protocol import Standing
 from blindcast.records import F64
 from blindcast.reveal import Reveal
@@ -32,26 +34,37 @@ OPTIMISTIC: Final = "a dry run is optimistic: fit may see windows later than the
 _DIAGNOSTICS: Final = ("direction_accuracy", "skill_score_vs_flat", "skill_vs_persistence_bps")
 
 
-def rehearse(court: Court, backend: Backend, submission: Path, index: int, seed: int) -> dict[str, Any]:
+def rehearse(
+    court: Court,
+    backend: Backend,
+    submission: Path,
+    index: int,
+    seed: int,
+    turn: Callable[[], AbstractContextManager[int | None]] = nullcontext,
+) -> dict[str, Any]:
     """The document of a dry run (frontends.md section 2, run_predictor), with `dry: true`.
 
-    A predictor that does not load or fit fails its fold with that code.
+    A predictor that does not load or fit fails its fold with that code. `turn` waits for a slot and gives its CPU (I-81).
     """
     task = court.task("train", index)
     with TemporaryDirectory(prefix="blindcast-") as folder:
         taken = take(submission, Path(folder) / "predictor")
         windows = [court.reveal(position) for position in task.warmups]
-        folds = _Folds(court, backend.isolation, taken.folder, windows, seed)
-        walked = [folds.walk(k) for k in range(len(windows))]
+        with turn() as cpu:
+            folds = _Folds(court, backend.isolation, taken.folder, windows, seed, cpu)
+            walked = [folds.walk(k) for k in range(len(windows))]
     return _document(court, windows, walked, folds)
 
 
 class _Folds:
     """One child a fold, all over one buffer."""
 
-    def __init__(self, court: Court, isolation: Isolation, folder: Path, windows: Sequence[tuple[F64, Reveal]], seed: int) -> None:
-        self.court, self.isolation, self.folder, self.windows = court, isolation, folder, windows
+    def __init__(
+        self, court: Court, isolation: Isolation, folder: Path, windows: Sequence[tuple[F64, Reveal]], seed: int, cpu: int | None
+    ) -> None:
+        self.court, self.isolation, self.folder, self.windows, self.cpu = court, isolation, folder, windows, cpu
         self.context = Context(court.grid, court.alpha, windows[0][1].columns, seed)
+        self.tally = Tally.of(court.grid.steps, len(windows))
         self.output: list[str] = []
         self.fit_s: list[float] = []
         self.walk_s: list[float] = []
@@ -70,7 +83,18 @@ class _Folds:
         fitted = started
         try:
             clock = RunClock(court.spec.budget.run_wall_s)
-            seat = ChildSeat(self.isolation, self.folder, court.spec.policy, self.context, "carry", buffer, lambda: others, clock)
+            seat = ChildSeat(
+                self.isolation,
+                self.folder,
+                court.policy,
+                self.context,
+                "carry",
+                buffer,
+                lambda: others,
+                clock,
+                cpu=self.cpu,
+                tally=self.tally,
+            )
             fitted = time.monotonic()
             (walked,) = list(Walker(lambda: seat, count, court.grid.steps).walk(seat, [self.windows[k][1]]))
             self.output.append(seat.output)

@@ -124,7 +124,13 @@ class TaskSpec:
     @property
     def policy(self) -> Policy:
         """What the task asks of its isolation."""
-        limits = Limits(run_wall_s=self.budget.run_wall_s, step_wall_s=self.budget.step_wall_s, memory_mb=self.isolation.memory_mb)
+        limits = Limits(
+            run_wall_s=self.budget.run_wall_s,
+            step_wall_s=self.budget.step_wall_s,
+            memory_mb=self.isolation.memory_mb,
+            train_wall_s=self.budget.train_wall_s,
+            workspace_mb=self.isolation.workspace_mb,
+        )
         return Policy(limits, (self.isolation.uid_range[0], self.isolation.uid_range[1]))
 
 

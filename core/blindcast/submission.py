@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Final, NoReturn
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from blindcast.errors import DataError
 
@@ -22,6 +25,7 @@ MAX_FILE_BYTES: Final = 1 << 20  # of a single .py (I-24)
 MAX_BYTES: Final = 64 << 20
 MAX_FILES: Final = 200
 MAX_DEPTH: Final = 8
+MAX_FOLDERS: Final = MAX_FILES * MAX_DEPTH  # more hold nothing
 MAX_NAME_BYTES: Final = 200
 
 
@@ -102,53 +106,116 @@ def _refuse(why: str, what: str) -> NoReturn:
     raise DataError("submission_refused", f"the submission was refused: {what}", expected=expected, do=do, why=why)
 
 
-def _read(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file, never through a link."""
+def _opened(name: str | Path, beside: int | None, *, is_folder: bool = False) -> int:
+    """A descriptor of a regular file, or of a folder, by its last name beside an open folder: never through a link (I-17).
+
+    It is looked at first, so that no device is opened, and again once open, since names can be changed meanwhile.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_DIRECTORY if is_folder else 0)
+    wanted = stat.S_ISDIR if is_folder else stat.S_ISREG
+    shown, kind = os.path.basename(name), "folder" if is_folder else "regular file"
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        found = os.stat(name, dir_fd=beside, follow_symlinks=False).st_mode
+        fd = os.open(name, flags, dir_fd=beside) if wanted(found) else None
+    except FileNotFoundError:
+        _refuse("missing", f"there is no {name}")
     except OSError as error:
-        is_missing = os.path.lexists(path) and stat.S_ISREG(path.lstat().st_mode)  # there, but not to be read
-        _refuse("missing" if is_missing else "bad_kind", f"{path.name}: {error.strerror}")
-    with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            _refuse("bad_kind", f"{path.name} is no regular file")
+        _refuse("bad_kind" if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO) else "missing", f"{shown}: {error.strerror}")
+    if fd is None:
+        _refuse("bad_kind", f"{shown} is {'a link' if stat.S_ISLNK(found) else f'no {kind}'}")
+    if not wanted(os.fstat(fd).st_mode):
+        os.close(fd)
+        _refuse("bad_kind", f"{shown} is no {kind}")
+    return fd
+
+
+def _read(name: str | Path, beside: int | None, limit: int, *, is_lone: bool) -> bytes:
+    """The bytes of a regular file; `is_lone` refuses one that has a further name, elsewhere perhaps."""
+    with open(_opened(name, beside), "rb") as file:
+        if is_lone and os.fstat(file.fileno()).st_nlink > 1:
+            _refuse("bad_kind", f"{os.path.basename(name)} is a hard link")
         data = file.read(limit + 1)
     if len(data) > limit:
-        _refuse("too_large", f"{path.name} takes it over the limit")
+        _refuse("too_large", f"{os.path.basename(name)} takes it over the limit")
     return data
 
 
-def _unreadable(error: OSError) -> NoReturn:
-    _refuse("missing", f"{Path(str(error.filename)).name}: {error.strerror}")
+@define
+class _Collector:
+    """Reads a folder whose names may change meanwhile, within the limits of I-24."""
+
+    is_lone: bool
+    files: dict[str, bytes] = field(factory=dict)
+    _left: int = MAX_BYTES
+    _folders: int = 0
+
+    def folder(self, fd: int, prefix: str = "") -> None:
+        """Read all that lies below an open folder, in order of names; `__pycache__` is left out."""
+        with os.scandir(fd) as entries:
+            some = islice(entries, MAX_FILES + MAX_FOLDERS + 2)  # as many as one limit or the other will refuse
+            found = sorted((e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False)) for e in some)
+        for name, is_folder, is_file in found:
+            if name == "__pycache__" and not is_file:
+                continue
+            if _is_bad(prefix + name):
+                _refuse("bad_path", f"{prefix + name!r} is no acceptable name")
+            if is_folder:
+                self._folders += 1
+                self._limit(self._folders, MAX_FOLDERS, "folders")
+                inner = _opened(name, fd, is_folder=True)
+                try:
+                    self.folder(inner, f"{prefix}{name}/")
+                finally:
+                    os.close(inner)
+                continue
+            self._limit(len(self.files) + 1, MAX_FILES, "files")
+            self.files[prefix + name] = _read(name, fd, self._left, is_lone=self.is_lone)
+            self._left -= len(self.files[prefix + name])
+
+    @staticmethod
+    def _limit(count: int, most: int, what: str) -> None:
+        if count > most:
+            _refuse("too_many", f"more than {most} {what}")
 
 
-def _collect(path: Path) -> dict[str, bytes]:
-    if not os.path.lexists(path):
-        _refuse("missing", f"there is no {path}")
-    if path.is_symlink():
-        _refuse("bad_kind", f"{path.name} is a link")
-    if not path.is_dir():
-        return {ENTRY: _read(path, MAX_FILE_BYTES)}
-    files: dict[str, bytes] = {}
-    left = MAX_BYTES
-    for root, folders, names in os.walk(path, onerror=_unreadable):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in [n for n in folders if (Path(root) / n).is_symlink()]:
-            _refuse("bad_kind", f"{name} is a link")
-        for name in sorted(names):
-            relative = (Path(root) / name).relative_to(path).as_posix()
-            if _is_bad(relative):
-                _refuse("bad_path", f"{relative!r} is no acceptable name")
-            files[relative] = _read(Path(root) / name, left)
-            left -= len(files[relative])
-            if len(files) > MAX_FILES:
-                _refuse("too_many", f"more than {MAX_FILES} files")
-    return files
+def _collect(path: Path, beneath: Path | None) -> dict[str, bytes]:
+    """Names and contents of a `.py`, as `predictor.py`, or of a folder; beneath a folder no link is followed on the way there."""
+    with ExitStack() as opened:
+        beside: int | None = None
+        name: str | Path = path
+        if beneath is not None:
+            *parents, name = _steps(path)
+            places: list[str | Path] = [beneath, *parents]
+            for place in places:
+                beside = _opened(place, beside, is_folder=True)
+                opened.callback(os.close, beside)
+        try:
+            mode = os.stat(name, dir_fd=beside, follow_symlinks=False).st_mode
+        except OSError as error:
+            _refuse("missing", f"there is no {path}" if error.errno in (errno.ENOENT, errno.ENOTDIR) else f"{path}: {error.strerror}")
+        if not stat.S_ISDIR(mode):
+            return {ENTRY: _read(name, beside, MAX_FILE_BYTES, is_lone=beneath is not None)}
+        folder = _opened(name, beside, is_folder=True)
+        opened.callback(os.close, folder)
+        collector = _Collector(is_lone=beneath is not None)
+        collector.folder(folder)
+        return collector.files
 
 
-def take(path: Path, into: Path) -> Submission:
-    """Copy a `.py` or a folder into `into` and hash it. Raises DataError `submission_refused` (I-24)."""
-    files = _collect(path)
+def _steps(path: Path) -> tuple[str, ...]:
+    """The names on the way to a path beneath a folder: relative, and never upwards."""
+    if path.parts and _is_bad(path.as_posix()):
+        _refuse("bad_path", f"{str(path)!r} is no acceptable name")
+    return path.parts or (".",)
+
+
+def take(path: Path, into: Path, *, beneath: Path | None = None) -> Submission:
+    """Copy a `.py` or a folder into `into` and hash it. Raises DataError `submission_refused` (I-24).
+
+    With `beneath`, a folder that hostile code wrote to (I-87), `path` is a name in it: relative, and no link, soft or hard,
+    is followed anywhere below.
+    """
+    files = _collect(path, beneath)
     why, top = judge(files)
     if why is not None:
         _refuse(why, f"{path.name}: {why.replace('_', ' ')}")

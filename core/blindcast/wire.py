@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, NoReturn, TypeVar
 
+from blindcast.affinity import SharedCore
 from blindcast.buffer import RevealBuffer
 from blindcast.clock import RunClock
 from blindcast.contracts import Child, Isolation
+from blindcast.errors import FaultError
 from blindcast.frames import (
-    NONCE_BYTES,
     PROTOCOL,
     Ack,
     Answer,
@@ -32,8 +33,9 @@ from blindcast.frames import (
     Step,
     Warm,
     encode,
+    nonces,
 )
-from blindcast.judge import Violation, expected
+from blindcast.judge import Tally, Violation, expected
 from blindcast.line import Gone, Late, Line
 from blindcast.printable import printable
 from blindcast.records import F64, Policy, SpawnSpec
@@ -43,27 +45,20 @@ from blindcast.walk import RunBroken, SeatLost
 
 __all__ = ["ChildSeat", "RunClock"]
 
+ALONE: Final = 1_000  # targets that a seat outside of a run may walk: what it may send is sized by them
 LEAVE_S: Final = 0.2  # what a child has for `bye` (I-38)
-_NONCES: Final = 256  # drawn at once
 
 Kind = TypeVar("Kind", bound=Answer)
-
-
-def _nonces() -> Iterator[bytes]:
-    """16 bytes of the system's randomness for every request, never one twice (I-52)."""
-    while True:
-        drawn = os.urandom(NONCE_BYTES * _NONCES)
-        for start in range(0, len(drawn), NONCE_BYTES):
-            yield drawn[start : start + NONCE_BYTES]
 
 
 class ChildSeat:
     """A predictor in a child of `isolation`, locked down, loaded, warmed and fitted by the constructor.
 
-    `warmups` yields the warm-ups, each shown whole in `buffer`, one at a time (I-46). Raises RunBroken, DeniedError.
+    `warmups` yields the warm-ups, each shown whole in `buffer`, one at a time (I-46). `cpu` is that of the
+    run's slot; `tally` counts what all children of the run send. Raises RunBroken, DeniedError.
     """
 
-    __slots__ = ("_buffer", "_child", "_clock", "_cpus", "_line", "_nonces", "_ordinal", "_reveal", "_seq", "_step_s", "_steps", "output")
+    __slots__ = tuple("_buffer _child _clock _core _line _nonces _ordinal _reveal _seq _step_s _steps fit_s output uid".split())
 
     def __init__(
         self,
@@ -75,21 +70,28 @@ class ChildSeat:
         buffer: RevealBuffer,
         warmups: Callable[[], Iterable[Reveal]],
         clock: RunClock,
+        *,
+        cpu: int | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self._buffer, self._clock = buffer, clock
         self._steps = context.grid.steps
         self._step_s = policy.limits.step_wall_s
-        self._nonces = _nonces()
+        self._nonces = nonces()
         self._seq = self._ordinal = 0
         self._reveal: Reveal | None = None
-        self._cpus: set[int] | None = None
+        self.fit_s: float | None = None  # warm-ups and fit together; None where there is no `fit`
         self.output = ""  # what the child printed, printable, once it has ended
         fd = buffer.reopened()
         try:
-            self._child: Child | None = isolation.spawn(SpawnSpec(submission, fd, buffer.size, policy))
+            self._child: Child | None = isolation.spawn(SpawnSpec(submission, fd, buffer.size, policy, cpu))
+        except FaultError as fault:
+            raise RunBroken(fault.code, fault.what) if fault.code == "zygote_lost" else fault from None
         finally:
             os.close(fd)
-        self._line = Line(self._child)
+        self._core = SharedCore(getattr(self._child, "cpu", None))
+        self.uid: int | None = getattr(self._child, "uid", None)  # the child runs as this user; None where its backend does not say
+        self._line = Line(self._child, tally or Tally.of(self._steps, ALONE))
         try:
             self._await_ready(time.monotonic() + policy.limits.spawn_wall_s)
             self._prepare(self._child.entry, context, state, warmups)
@@ -113,7 +115,8 @@ class ChildSeat:
         except Gone:
             raise RunBroken(self._end("")) from None
         if isinstance(frame, SetupFailed):
-            self._break(f"setup:{frame.control}", printable(f"{frame.control}: {frame.text}"))
+            lost = self._end("") == "zygote_lost"  # a child sees that its parent is gone before we do
+            raise RunBroken("zygote_lost" if lost else f"setup:{frame.control}", printable(f"{frame.control}: {frame.text}"))
         if not isinstance(frame, Ready) or frame.protocol != PROTOCOL:
             self._break("protocol.unexpected")
 
@@ -132,12 +135,13 @@ class ChildSeat:
             self._break("load_failed", "the submission's class Predictor has no method `predict`")
         if "fit" not in loaded.methods:
             return
-        shown = list(warmups())
+        started, shown = time.monotonic(), list(warmups())
         for index, warmup in enumerate(shown):
             self._warm(index, len(shown), warmup)
         fitted = self._request(lambda seq, nonce: Fit(seq, nonce, False), (Fitted,), "fit_failed")
         if fitted.code != "ok":
             self._break("fit_failed", self.trace)
+        self.fit_s = time.monotonic() - started
 
     def _warm(self, index: int, of: int, warmup: Reveal) -> None:
         rows = warmup.rows[-1]
@@ -168,12 +172,9 @@ class ChildSeat:
             raise RunBroken(reason if reason == "zygote_lost" else failing, f"the child ended: {reason}") from None
 
     def open(self, ordinal: int, reveal: Reveal) -> None:
-        """Begin a window. The walker joins the child on its core: they alternate, they never overlap (PF-25)."""
+        """Begin a window. The walker joins the child on its core."""
         self._ordinal, self._reveal = ordinal, reveal
-        cpu = getattr(self._child, "cpu", None)
-        if cpu is not None:
-            self._cpus = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, {cpu})
+        self._core.join()
 
     def ask(self, anchor: int) -> Sequence[float] | F64 | bytes | None:
         """Reveal the prefix of `anchor`, ask, and return the bounded answer. Raises Refused, SeatLost, RunBroken."""
@@ -205,12 +206,7 @@ class ChildSeat:
         """End the window: the buffer is zero before anything of the next is shown (I-44)."""
         self._buffer.clear()
         self._reveal = None
-        self._leave_core()
-
-    def _leave_core(self) -> None:
-        if self._cpus is not None:
-            os.sched_setaffinity(0, self._cpus)
-            self._cpus = None
+        self._core.leave()
 
     def leave(self) -> None:
         """End the seat and all it started. Safe to repeat.

@@ -82,6 +82,6 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _cheater_line(row: dict[str, Any]) -> str:
-    backend = row["isolation"]["backend"]
+    backend = row["isolation"]["backend"] + ("" if row["isolation"]["class"] == "kernel" else ", a tripwire")
     earned = f"a cheater that hunts for unrevealed rows and hidden files earned {signed(row['reward_bps'], 1)} bps under {backend}"
     return f"{earned}: it found nothing to read" if row["reward_bps"] == 0 else f"{earned}: something is open, see `blindcast doctor`"

@@ -13,6 +13,7 @@ from blindcast.cli.opening import home_of
 
 if TYPE_CHECKING:
     from blindcast.host import Host
+    from blindcast.survey import Survey, Surveyed
 
 __all__ = ["doctor"]
 
@@ -22,48 +23,33 @@ LOW_MIB = 512  # a run directory is a few MiB; below this a long session may not
 @command("doctor", short_help="say what this machine can promise", epilog="Example: blindcast doctor --json")
 def doctor() -> Answer:
     """Say what this machine can promise: isolation really in force, home, plugins."""
-    host = current_host()
-    backends = _backends(host)
+    from blindcast.records import Policy
+    from blindcast.survey import own_roots, survey
+
+    host, is_root = current_host(), os.geteuid() == 0
+    found = survey(host, "any", Policy(raw_roots=own_roots(home_of(), os.environ)), os.environ, root=is_root)
     home = _home(home_of())
     broken = [broken.line for broken in host.broken]
-    warnings = [*home["warnings"], *_isolation_warnings(backends), *(f"plugin: {line}" for line in broken)]
-    data = {"python": platform.python_version(), "system": platform.system(), "root": os.geteuid() == 0, "home": home}
-    data |= {"backends": backends, "plugins": {"offers": _offers(host), "broken": broken}, "warnings": warnings}
-    return Answer(data, _text(data), next="blindcast demo", warnings=tuple(warnings))
+    refused = [] if found.refusal is None else [f"isolation: {found.refusal.what}"]
+    warnings = [*home["warnings"], *found.warnings, *refused, *(f"plugin: {line}" for line in broken)]
+    data = {"python": platform.python_version(), "system": platform.system(), "root": is_root, "home": home}
+    data |= {"backends": [_row(one) for one in found.backends], "isolation": None if found.chosen is None else found.chosen.name}
+    data |= {"slots": found.slots, "quarantined": found.quarantined}
+    data |= {"plugins": {"offers": _offers(host), "broken": broken}, "warnings": warnings}
+    return Answer(data, _text(data, found), next="blindcast demo", warnings=tuple(warnings))
 
 
-def _backends(host: Host) -> list[dict[str, Any]]:
-    from blindcast.backends import close
-    from blindcast.records import Policy
-
-    rows = []
-    for offered in host.offers("isolations"):
-        isolation = host.make(offered, {})
-        try:
-            report = isolation.probe(Policy())
-        finally:
-            close(isolation)
-        controls = [{"id": c.id, "state": c.state, "detail": c.detail} for c in report.controls]
-        rows.append(
-            {
-                "backend": offered.name,
-                "class": report.classed,
-                "available": report.available,
-                "reason": report.reason or None,
-                "kill": report.kill or None,
-                "controls": controls,
-                "detail": dict(report.detail),
-            }
-        )
-    return rows
-
-
-def _isolation_warnings(backends: list[dict[str, Any]]) -> list[str]:
-    if not any(row["available"] for row in backends):
-        return ["isolation: no backend is available here; no predictor can run"]
-    if not any(row["available"] and row["class"] == "kernel" for row in backends):
-        return ["isolation: no backend of class kernel; what runs here is a tripwire and does not stop a determined submission"]
-    return []
+def _row(one: Surveyed) -> dict[str, Any]:
+    report = one.report
+    return {
+        "backend": one.name,
+        "class": report.classed,
+        "available": report.available,
+        "reason": report.reason or None,
+        "kill": report.kill or None,
+        "controls": [{"id": c.id, "state": c.state, "detail": c.detail} for c in report.controls],
+        "detail": {key: value for key, value in report.detail.items() if key not in ("warnings", "quarantined")},
+    }
 
 
 def _home(home: Path) -> dict[str, Any]:
@@ -74,8 +60,6 @@ def _home(home: Path) -> dict[str, Any]:
         warnings.append(f"home: {existing} is not writable; set BLINDCAST_HOME")
     if free_mib < LOW_MIB:
         warnings.append(f"home: only {free_mib} MiB free at {existing}")
-    if home.exists() and home.stat().st_mode & 0o077:
-        warnings.append(f"home: {home} is open to other users; chmod 700 it: runs and the ledger are private")
     return {"path": str(home), "exists": home.exists(), "free_mib": free_mib, "warnings": warnings}
 
 
@@ -85,13 +69,18 @@ def _offers(host: Host) -> dict[str, int]:
     return {kind: len(host.offers(kind)) for kind in KINDS if host.offers(kind)}
 
 
-def _text(data: dict[str, Any]) -> str:
+def _text(data: dict[str, Any], found: Survey) -> str:
+    from blindcast.backends import TRIPWIRE
+
     lines = [f"python {data['python']}, {data['system']}, {'root' if data['root'] else 'an ordinary user'}"]
     lines.append(f"home   {data['home']['path']}  ({data['home']['free_mib']:,} MiB free)")
+    lines.append(f"slots  {data['slots']}  (runs at once)")
     for row in data["backends"]:
-        state = f"available, class {row['class']}, kill {row['kill']}" if row["available"] else f"not available: {row['reason']}"
+        weak = "" if row["class"] == "kernel" else f"; {TRIPWIRE}"
+        state = f"available, class {row['class']}, kill {row['kill']}{weak}" if row["available"] else f"not available: {row['reason']}"
         lines.append(f"isolation {row['backend']}: {state}")
         for control in row["controls"]:
             lines.append(f"  {control['id']:<16} {control['state']:<12} {control['detail']}".rstrip())
+    lines.append(f"a run gets {'no isolation, so it does not start' if found.chosen is None else found.chosen.name}")
     lines.append("offers " + ", ".join(f"{kind} {n}" for kind, n in data["plugins"]["offers"].items()))
     return "\n".join(lines)

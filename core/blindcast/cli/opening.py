@@ -39,7 +39,7 @@ def demo_court(host: Host, home: Path) -> Court:
     from blindcast.court import convene
     from blindcast.spec import parse_spec
 
-    return convene(host, parse_spec(SYNTHETIC), beside=Path.cwd(), home=home, environ={})
+    return convene(host, parse_spec(SYNTHETIC), beside=Path.cwd(), home=home, environ=os.environ)
 
 
 def submission_path(host: Host, name: str) -> Path:

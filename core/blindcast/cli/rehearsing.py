@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from blindcast.cli.door import Answer
 from blindcast.cli.score import signed
-from blindcast.cli.walking import appointed
+from blindcast.cli.walking import appointed, own_ticket
 
 if TYPE_CHECKING:
     from blindcast.court import Court
@@ -21,7 +21,7 @@ def rehearse_answer(host: Host, court: Court, submission: Path, index: int, seed
     from blindcast.rehearsal import rehearse
 
     with appointed(host, court) as backend:
-        data = rehearse(court, backend, submission, index, court.spec.seed if seed is None else seed)
+        data = rehearse(court, backend, submission, index, court.spec.seed if seed is None else seed, own_ticket)
     lines = [
         f"dry run over {len(data['folds'])} warm-ups: no trial, no verdict",
         f"{'window':<8}{'reward bps':>12}  {'refused':<28} fit s   walk s",

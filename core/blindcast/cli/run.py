@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from blindcast.cli.completion import predictors
 from blindcast.cli.door import Answer, command, current_host
 from blindcast.cli.opening import open_court, submission_path
 from blindcast.cli.walking import appointed, walk
+
+if TYPE_CHECKING:
+    from blindcast.conduct import Conduct
 
 __all__ = ["run"]
 
@@ -53,14 +58,21 @@ def run(file: str, task_file: Path, split: str, index: int, seed: int | None, ke
         "\n".join(shown),
         conducted.exit_code,
         next=f"blindcast runs show {conducted.run_id[-6:]}",
-        warnings=tuple(grade["warnings"]),
+        warnings=(*grade["warnings"], *_endings(conducted)),
     )
 
 
-def _traceback(conducted: object) -> str | None:
-    """The full text of the first failure that has one, or of what ended the run (G-51: `run` shows everything)."""
-    from blindcast.conduct import Conduct
+def _endings(conducted: Conduct) -> Iterator[str]:
+    """Why windows lost their predictor, a line a reason, and what the hook refused (I-73, K-02)."""
+    for reason, windows in conducted.endings.items():
+        where = f"{windows} window{'s' * (windows != 1)}"
+        spent = reason == "restarts_spent"
+        yield f"{reason}: {where} never asked" if spent else f"{reason}: the predictor's process was lost in {where}"
+    if conducted.trips:
+        yield f"tripwire: the predictor says that {conducted.trips} of its acts were refused"
 
-    assert isinstance(conducted, Conduct)
+
+def _traceback(conducted: Conduct) -> str | None:
+    """The full text of the first failure that has one, or of what ended the run (G-51: `run` shows everything)."""
     texts = [failure.trace for walked in conducted.walked for failure in walked.failures if failure.trace]
     return (texts[0] if texts else conducted.trace).rstrip().replace("\r", "") or None

@@ -80,12 +80,13 @@ def _flags(row: Mapping[str, Any]) -> str:
 
 def _score(facts: Mapping[str, Any]) -> str:
     """The score of a whole run, as it was printed when it ended."""
-    isolation, grid = facts["isolation"], facts["spec"]["grid"]
-    active = ", ".join(control["id"] for control in isolation["controls"] if control["state"] == "active")
+    from blindcast.backends import recorded_line
+
+    grid = facts["spec"]["grid"]
     return score_text(
         facts["grade"],
         grid=f"grid {grid['steps']}x{grid['window_s'] / grid['steps']:g} s",
-        isolation=f"isolation {isolation['backend']} ({active})",
+        isolation=recorded_line(facts["isolation"]),
     )
 
 

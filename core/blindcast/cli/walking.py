@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from blindcast.conduct import Conduct, Order
     from blindcast.court import Court
     from blindcast.host import Host
+    from blindcast.jobs import Ticket
     from blindcast.walk import Walked
 
-__all__ = ["appointed", "walk"]
+__all__ = ["appointed", "own_ticket", "walk"]
 
 
 @contextmanager
@@ -27,13 +28,23 @@ def appointed(host: Host, court: Court) -> Iterator[Backend]:
     """The isolation backend that satisfies the task and the environment, named on stderr, ended with the block (I-06)."""
     from blindcast.backends import appoint, close, isolation_line
 
-    backend = appoint(host, court.spec.isolation.require, court.spec.policy, os.environ, root=os.geteuid() == 0)
+    backend = appoint(host, court.spec.isolation.require, court.policy, os.environ, root=os.geteuid() == 0)
     try:
         if not current_door().quiet:
             click.echo(isolation_line(backend.report), err=True)
         yield backend
     finally:
         close(backend.isolation)
+
+
+def own_ticket() -> Ticket:
+    """A place in the queue of this process; all that one command runs is one session (I-80). Raises UsageError."""
+    from blindcast.jobs import own_queue
+
+    queue, warning = own_queue(os.environ)
+    if warning is not None:
+        click.echo(f"warning: {warning}", err=True)
+    return queue.enter("operator")
 
 
 def walk(host: Host, court: Court, order: Order, backend: Backend, *, label: str) -> tuple[Conduct, dict[str, Any], str]:
@@ -57,7 +68,7 @@ def walk(host: Host, court: Court, order: Order, backend: Backend, *, label: str
                 shown["reward_bps"] = signed(seen["reward"])
             bar.advance(1, **shown)
 
-        run, folder = conduct(court, order, backend, environ=os.environ, keep=keeper, watch=watch)
+        run, folder = conduct(court, order, backend, environ=os.environ, keep=keeper, watch=watch, turn=own_ticket)
     step_s = court.grid.window_s / court.grid.steps
     text = score_text(keeper.grade, grid=f"grid {court.grid.steps}x{step_s:g} s", isolation=isolation_line(run.backend.report))
     return run, {**keeper.grade, "folder": str(folder)}, text

@@ -1,4 +1,4 @@
-"""IS-01 to IS-10 but IS-04: what a backend must do that runs hostile code (conformance.md, isolation.md).
+"""IS-01 to IS-10: what a backend must do that runs hostile code (conformance.md, isolation.md).
 
 Some of these run code that misbehaves on purpose, so all of them run in a throw-away namespace (`throwaway`), never on the host.
 """
@@ -17,21 +17,22 @@ from typing import Any, Final
 from attrs import evolve
 
 from blindcast.backends import close
-from blindcast.buffer import RevealBuffer
-from blindcast.contracts import Isolation
+from blindcast.contracts import Child, Isolation
 from blindcast.errors import DeniedError
-from blindcast.records import IsolationReport, Limits, Policy, SpawnSpec
-from blindcast.testing import sources
+from blindcast.records import IsolationReport, Policy
+from blindcast.testing import endings, sources
+from blindcast.testing.corpus import differing
 from blindcast.testing.kit import Check, Skip, Subject
-from blindcast.testing.scene import Ran, alive, head_here, run
+from blindcast.testing.scene import Ran, head_here, run
+from blindcast.testing.surroundings import alive, changed, left, surroundings
 from blindcast.testing.throwaway import elsewhere
+from blindcast.testing.witnesses import facts_of
 
 __all__ = ["ACTS", "CHECKS"]
 
 PROBE_S: Final = 1.0
-GONE_S: Final = 0.5  # from the kill, or the deadline, to the whole tree gone (I-71)
-STEP_S: Final = 0.5
-GROWTH_BYTES: Final = 16 << 20
+PROBES: Final = 5  # the best of them is measured: others work on this machine too
+NO_CPU: Final = 1_000_000
 ENVIRONMENT: Final = {  # I-12
     "HOME": "/",
     "LANG": "C.UTF-8",
@@ -41,7 +42,6 @@ ENVIRONMENT: Final = {  # I-12
 }
 DESCRIPTORS: Final = [0, 1, 2, 3, 4]  # I-11
 STATES: Final = ("active", "unavailable", "failed")
-VISIBLE: Final = ("mountns", "pidns")  # controls whose absence their witness shows too, whatever namespace this process is in
 
 Act = Callable[[Isolation, Path], None]
 
@@ -54,119 +54,83 @@ def _report(isolation: Isolation) -> IsolationReport:
     return report
 
 
-def _surroundings() -> dict[str, Any]:
-    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return {
-        "processes": alive(),
-        "mounts": mounts,
-        "cgroups": Path("/proc/self/cgroup").read_text(encoding="utf-8"),
-        "files": sorted(os.listdir(tempfile.gettempdir())),
-        "uids": [line for line in status.splitlines() if line.startswith(("Uid", "Gid", "Groups", "Cap"))],
-        "descriptors": len(os.listdir("/proc/self/fd")),
-    }
-
-
 def probe_is_clean(isolation: Isolation, _folder: Path) -> None:
     """IS-01: the second probe is measured, so that the backend's own processes have started."""
     _report(isolation)
-    before = _surroundings()
-    times = []
-    for _ in range(3):
+    before, processes = surroundings(), alive()
+    limit_s, best_s = PROBE_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), float("inf")
+    for _ in range(PROBES):
         started = time.monotonic()
         isolation.probe(Policy())
-        times.append(time.monotonic() - started)
-    assert min(times) < PROBE_S, f"expected a probe in less than {PROBE_S:g} s, got {min(times):.2f} s, the best of {len(times)}"
-    left = _left(before.pop("processes"))
-    assert not left, f"expected no process that was not there before the probe, got {sorted(left)}"
-    after = _surroundings()
-    changed = [name for name in before if before[name] != after[name]]
-    assert not changed, f"expected {', '.join(changed)} as before the probe, got {[(before[name], after[name]) for name in changed][:1]}"
+        best_s = min(best_s, time.monotonic() - started)
+        if best_s < limit_s:
+            break
+    assert best_s < limit_s, f"expected a probe in less than {limit_s:.2g} s, got {best_s:.2f} s, the best of {PROBES}"
+    more = left(processes, endings.GONE_S)
+    assert not more, f"expected no process that was not there before the probe, got {sorted(more)}"
+    differs = changed(before, surroundings())
+    assert not differs, f"expected {', '.join(differs)} as before the probe, got {[*differs.values()][:1]}"
 
 
 def never_downgrades(isolation: Isolation, folder: Path) -> None:
-    """IS-02: the slots' range holds no uid that may be used, so no child can have one of its own."""
+    """IS-02: a slot on a processor that is not there, and as root a range of uids without one that may be used."""
     _report(isolation)
-    if os.geteuid() != 0:
-        raise Skip("this uid can make no control fail: run as root")
-    taken = next(user.pw_uid for user in pwd.getpwall() if user.pw_uid != 0)
-    buffer = RevealBuffer(("p",), 1, 1, 1)
-    (folder / "predictor.py").write_text(sources.HONEST, encoding="utf-8")
-    fd = buffer.reopened()
-    try:
-        child = isolation.spawn(SpawnSpec(folder, fd, buffer.size, Policy(uid_range=(taken, taken))))
-        child.kill("cancelled")
-    except DeniedError:
-        return
-    finally:
-        os.close(fd)
-        buffer.close()
-    raise AssertionError(f"uid_range {taken}-{taken}, which a user has: expected DeniedError, got a child")
+    given: dict[str, tuple[Policy, int | None]] = {f"processor {NO_CPU}": (Policy(), NO_CPU)}
+    if os.geteuid() == 0:
+        taken = next(user.pw_uid for user in pwd.getpwall() if user.pw_uid != 0)
+        given[f"uid_range {taken}-{taken}, which a user has"] = (Policy(uid_range=(taken, taken)), None)
+    for what, (policy, cpu) in given.items():
+        try:
+            ran = run(isolation, folder, sources.HONEST, policy=policy, cpu=cpu)
+        except DeniedError:
+            continue
+        refused = len(ran.reasons) == 1 and ran.reasons[0].startswith("setup:") and not ran.walked
+        assert refused, f"{what}: expected no child, but DeniedError or setup:<control>, got {ran.reasons or 'a run to its end'}"
 
 
 def says_what_is(isolation: Isolation, folder: Path) -> None:
-    """IS-03, in part: what a child sees agrees with what is reported; that each control holds alone needs its stand-ins off (I-93)."""
+    """IS-03: the kernel's own word on a living child, and what only the child can try, against what is reported.
+
+    Each of these facts is of one control alone. What only shows with other controls off is `isolation test --mutate`'s (I-93).
+    """
     report = _report(isolation)
     odd = [(control.id, control.state) for control in report.controls if control.state not in STATES]
     assert not odd, f"expected one of {STATES} for each control, got {odd}"
+    mute = [control.id for control in report.controls if control.state != "active" and not control.detail]
+    assert not mute, f"expected a reason of each control that is not active, got none of {mute}"
     ids = [control.id for control in report.controls]
-    assert len(set(ids)) == len(ids), f"expected one state a control, got {sorted(one for one in set(ids) if ids.count(one) > 1)} twice"
+    assert len(set(ids)) == len(ids), f"expected one state a control, got {sorted({one for one in ids if ids.count(one) > 1})} twice"
+    facts: dict[str, bool | None] = {}
+    told = _seen(isolation, folder, lambda child: facts.update(facts_of(child)))
+    facts |= told["holds"]
     active = {control.id for control in report.controls if control.state == "active"}
-    holds = _seen(isolation, folder)["holds"]
-    wishes = sorted(one for one, held in holds.items() if one in active and not held)
-    assert not wishes, f"reported active: expected their witnesses refused, got {', '.join(wishes)} wide open"
-    hidden = sorted(one for one in VISIBLE if one in ids and one not in active and holds[one])
-    assert not hidden, f"reported not active: expected their witnesses to succeed, got {', '.join(hidden)} in force"
+    wishes = sorted(one for one in active if facts.get(one) is False)
+    assert not wishes, f"reported active: expected {', '.join(wishes)} in force in a child, got none of it"
+    hidden = sorted(one for one in ids if one not in active and facts.get(one))
+    assert not hidden, f"reported not active: expected no {', '.join(hidden)} in a child, got it in force"
 
 
-def _seen(isolation: Isolation, folder: Path) -> dict[str, Any]:
-    ran = run(isolation, folder, sources.REPORTS)
+def _seen(isolation: Isolation, folder: Path, look: Callable[[Child], object] = lambda _child: None) -> dict[str, Any]:
+    ran = run(isolation, folder, sources.REPORTS, look=look)
     assert not ran.reasons, f"a child that looks around: expected answers, got {ran.reasons}"
     told: dict[str, Any] = json.loads(ran.output.splitlines()[0])
     return told
 
 
 def changes_nothing(isolation: Isolation, folder: Path) -> None:
-    """IS-05: against the same walk in this process; for LightGBM any number of threads against one."""
+    """IS-05: against the same walk in this process; by any number of threads, and on one core whatever it asks for."""
     _report(isolation)
     ran = run(isolation, folder, sources.HONEST, targets=3)
     assert not ran.reasons, f"the reference predictor: expected answers, got {ran.reasons}"
     expected = head_here(sources.HONEST, 3)
     assert ran.head == expected, f"the reference predictor: expected the commitment digest {expected}, got {ran.head}"
-    heads = {}
-    for threads in ("1", "-1", "64"):
-        ran = run(isolation, folder, sources.CROWD.replace("THREADS", threads))
-        assert not ran.reasons, f"LightGBM with n_jobs={threads}: expected answers, got {ran.reasons}"
-        heads[threads] = ran.head
-    assert len(set(heads.values())) == 1, f"LightGBM by n_jobs: expected one commitment digest, got {heads}"
-
-
-def leaves_nothing_alive(isolation: Isolation, folder: Path) -> None:
-    """IS-06: a process of the run is one that was not there before it. A backend that guarantees no kill is tried by plain Python only."""
-    report = _report(isolation)
-    doors = ("by_call",) if "not guaranteed" in report.kill else ("by_call", "by_library")
-    before = alive()
-    run(isolation, folder, sources.OUTLIVES.replace("DOORS", repr(doors)))
-    left = _left(before)
-    assert not left, f"after the kill of a child that forked twice: expected no process of the run within {GONE_S:g} s, got {sorted(left)}"
-
-
-def _left(before: frozenset[int], limit_s: float = GONE_S) -> frozenset[int]:
-    """Processes that are still there, beyond those of before, once `limit_s` has passed."""
-    deadline = time.monotonic() + limit_s
-    while (left := alive() - before) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return left
-
-
-def deadlines_hold(isolation: Isolation, folder: Path) -> None:
-    """IS-07."""
-    _report(isolation)
-    before = alive()
-    ran = run(isolation, folder, sources.STUBBORN, limits=Limits(step_wall_s=STEP_S))
-    assert ran.reasons == ["step_deadline"], f"a child that ignores signals: expected step_deadline, got {ran.reasons}"
-    left = _left(before, STEP_S + GONE_S - ran.took_s)
-    assert not left, f"a child that ignores signals: expected it gone {STEP_S + GONE_S:g} s after the question, got {sorted(left)}"
+    for word, source, values in (("THREADS", sources.CROWD, ("1", "-1", "64")), ("CORES", sources.CORES, ("1", "0"))):
+        heads = {}
+        for value in values:
+            ran = run(isolation, folder, source.replace(word, value))
+            assert not ran.reasons, f"{word.lower()} {value}: expected answers, got {ran.reasons}"
+            heads[value] = ran.head
+        assert len(set(heads.values())) == 1, f"by {word.lower()}: expected one commitment digest, got {heads}"
 
 
 def world_is_closed(isolation: Isolation, folder: Path) -> None:
@@ -185,32 +149,20 @@ def world_is_closed(isolation: Isolation, folder: Path) -> None:
     assert not differs, f"expected the environment of I-12, got a difference in {differs}"
 
 
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def output_is_capped(isolation: Isolation, folder: Path) -> None:
-    """IS-09."""
-    _report(isolation)
-    run(isolation, folder, sources.HONEST)  # so that what this process keeps of a run is there already
-    before = _resident_bytes()
-    ran = run(isolation, folder, sources.SHOUTS)
-    grown = _resident_bytes() - before
-    assert ran.reasons == ["output"], f"1 GiB of output: expected the reason output, got {ran.reasons}"
-    assert grown < GROWTH_BYTES, f"1 GiB of output: expected this process to grow by less than {GROWTH_BYTES >> 20} MiB, got {grown >> 20}"
-    assert len(ran.output) < 1 << 20, f"1 GiB of output: expected its first and last part, got {len(ran.output)} characters"
-
-
 def forgets(isolation: Isolation, folder: Path) -> None:
     """IS-10."""
     report = _report(isolation)
     doors = ("file", "module", "shared_memory") + (("sysv", "keys") if report.classed == "kernel" else ())
     source = sources.LEAVES_MARKS.replace("DOORS", repr(doors))
-    for ordinal in (1, 2):
-        ran: Ran = run(isolation, folder, source)
-        assert not ran.reasons, f"run {ordinal} of a child that leaves marks: expected answers, got {ran.reasons}"
-        found = ran.output.partition("found: ")[2].split("\n")[0]
-        assert not found, f"run {ordinal}: expected no mark of an earlier run, got one by {found}"
+    try:
+        for ordinal in (1, 2):
+            ran: Ran = run(isolation, folder, source)
+            assert not ran.reasons, f"run {ordinal} of a child that leaves marks: expected answers, got {ran.reasons}"
+            found = ran.output.partition("found: ")[2].split("\n")[0]
+            assert not found, f"run {ordinal}: expected no mark of an earlier run, got one by {found}"
+    finally:
+        for place in ("/tmp", "/var/tmp", "/dev/shm", "/"):
+            Path(place, sources.MARK).unlink(missing_ok=True)
 
 
 ACTS: Final[dict[str, tuple[str, Act]]] = {
@@ -218,12 +170,12 @@ ACTS: Final[dict[str, tuple[str, Act]]] = {
     "IS-02": ("no downgrade", never_downgrades),
     "IS-03": ("says what is", says_what_is),
     "IS-05": ("honest unchanged", changes_nothing),
-    "IS-06": ("nothing survives", leaves_nothing_alive),
-    "IS-07": ("deadlines hold", deadlines_hold),
+    "IS-06": ("nothing survives", endings.leaves_nothing_alive),
+    "IS-07": ("deadlines hold", endings.deadlines_hold),
     "IS-08": ("closed world", world_is_closed),
-    "IS-09": ("output capped", output_is_capped),
+    "IS-09": ("output capped", endings.output_is_capped),
     "IS-10": ("amnesia", forgets),
-}
+}  # those that act in the namespace they are run in; the corpus makes its own
 
 
 def act_on(id_: str, subject: Subject) -> None:
@@ -246,7 +198,20 @@ def _aside(id_: str) -> Callable[[Subject], None]:
     return run_aside
 
 
-CHECKS: tuple[Check, ...] = tuple(Check(id_, title, _aside(id_)) for id_, (title, _) in ACTS.items())
+def holds_the_corpus(subject: Subject) -> None:
+    """IS-04: built without options, as the corpus builds every backend."""
+    if subject.offer is None or not isinstance(subject.offer.target, str):
+        raise Skip("the corpus finds an installed backend only: install it and name it")
+    wrong = differing(subject.name)
+    assert not wrong, f"expected the verdicts of the class claimed, got {'; '.join(wrong)}"
+
+
+CHECKS: tuple[Check, ...] = tuple(
+    sorted(
+        (*(Check(id_, title, _aside(id_)) for id_, (title, _) in ACTS.items()), Check("IS-04", "corpus", holds_the_corpus)),
+        key=lambda check: check.id,
+    )
+)
 
 
 def here(subject: Subject, id_: str) -> Check:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
 
 from blindcast.buffer import RevealBuffer
-from blindcast.contracts import Isolation
+from blindcast.contracts import Child, Isolation
 from blindcast.local import LocalSeat
-from blindcast.records import Blinded, Grid, Limits, Policy
+from blindcast.records import Blinded, Grid, IsolationReport, Limits, Policy, SpawnSpec
 from blindcast.reveal import Reveal, ready
 from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker
 from blindcast.wire import ChildSeat, RunClock
 
-__all__ = ["Ran", "alive", "head_here", "run"]
+__all__ = ["Ran", "head_here", "run"]
 
 GRID = Grid(60, 4)
 COLUMNS = ("t", "p", "q")
@@ -60,9 +59,36 @@ def _context() -> Context:
     return Context(GRID, 1.0, COLUMNS, 7)
 
 
-def run(isolation: Isolation, folder: Path, source: str, *, limits: Limits | None = None, targets: int = 1) -> Ran:
-    """Walk the predictor of `source`, written into `folder`, over invented windows in a child. Raises DeniedError."""
-    policy = Policy(limits or Limits())
+class _Seen:
+    """A backend whose newest child is at hand."""
+
+    def __init__(self, inner: Isolation) -> None:
+        self._inner = inner
+        self.child: Child | None = None
+
+    def probe(self, policy: Policy) -> IsolationReport:
+        return self._inner.probe(policy)
+
+    def spawn(self, spec: SpawnSpec) -> Child:
+        self.child = self._inner.spawn(spec)
+        return self.child
+
+
+def run(
+    isolation: Isolation,
+    folder: Path,
+    source: str,
+    *,
+    policy: Policy | None = None,
+    targets: int = 1,
+    cpu: int | None = None,
+    look: Callable[[Child], object] = lambda _child: None,
+) -> Ran:
+    """Walk the predictor of `source`, written into `folder`, over invented windows in a child. Raises DeniedError.
+
+    `look` sees the living child behind its first answer.
+    """
+    policy, seen = policy or Policy(), _Seen(isolation)
     (folder / "predictor.py").write_text(source, encoding="utf-8")
     buffer, clock = RevealBuffer(COLUMNS, ROWS, ROWS, GRID.steps + 1), RunClock(policy.limits.run_wall_s)
     walked: list[Walked] = []
@@ -70,14 +96,19 @@ def run(isolation: Isolation, folder: Path, source: str, *, limits: Limits | Non
     broken: RunBroken | None = None
 
     def seat() -> ChildSeat:
-        seats.append(ChildSeat(isolation, folder, policy, _context(), "carry", buffer, lambda: [window(100), window(101)], clock))
+        shown = [window(100), window(101)]
+        seats.append(ChildSeat(seen, folder, policy, _context(), "carry", buffer, lambda: shown, clock, cpu=cpu))
         return seats[-1]
+
+    def store(_ordinal: int, anchor: int, *_: bytes) -> None:
+        if anchor == 0 and seen.child is not None:
+            look(seen.child)
 
     started = time.monotonic()
     try:
         first = seat()
         started = time.monotonic()
-        for target in Walker(seat, lambda *_: None, GRID.steps).walk(first, [window(k) for k in range(targets)]):
+        for target in Walker(seat, store, GRID.steps).walk(first, [window(k) for k in range(targets)]):
             walked.append(target)
     except RunBroken as ending:
         broken = ending
@@ -94,17 +125,3 @@ def head_here(source: str, targets: int) -> str:
     assert isinstance(kind, type)
     seat = LocalSeat(kind, _context(), [window(100), window(101)])
     return [*Walker(lambda: seat, lambda *_: None, GRID.steps).walk(seat, [window(k) for k in range(targets)])][-1].head.hex()
-
-
-def alive() -> frozenset[int]:
-    """Processes that this process can see and that have not ended."""
-    found = set()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                state = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-            except OSError:
-                continue
-            if state not in "ZX":
-                found.add(int(name))
-    return frozenset(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CROWD", "HONEST", "LEAVES_MARKS", "OUTLIVES", "REPORTS", "SHOUTS", "STUBBORN"]
+__all__ = ["CORES", "CROWD", "HONEST", "LEAVES_MARKS", "OUTLIVES", "REPORTS", "SHOUTS", "STUBBORN"]
 
 HONEST: Final = """
 import numpy as np
@@ -44,9 +44,9 @@ class Predictor:
         return float(np.clip(self.model.predict(x).mean(), -1, 1)) if len(x) else 0.0
 """
 
-# Says what it finds around it, as JSON, before the first answer.
+# Says what it finds around it, as JSON, before the first answer: what is open, its environment, and whether what it tried was refused.
 REPORTS: Final = """
-import json, os, resource, socket
+import json, os
 
 def refused(act, words=""):
     try:
@@ -65,20 +65,16 @@ def opened():
         found.append(fd)
     return found
 
-def prctl(option):
+def open_by_call(path):
     import ctypes
-    return ctypes.CDLL(None).prctl(option, 0, 0, 0, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.open(path, os.O_RDONLY | os.O_DIRECTORY) == -1:
+        raise OSError(ctypes.get_errno(), "refused")
 
 def witnesses():
     return {
-        "uid-drop": os.getresuid() == (os.getuid(),) * 3 and os.getuid() != 0 and refused(lambda: os.setresuid(0, 0, 0)),
-        "no-new-privs": prctl(39) == 1,
-        "undumpable": prctl(3) == 0,
-        "caps": refused(lambda: socket.sethostname("taken")),
-        "rlimits": resource.getrlimit(resource.RLIMIT_FSIZE) == (0, 0) and resource.getrlimit(resource.RLIMIT_CORE) == (0, 0),
-        "netns": {name for _, name in socket.if_nameindex()} <= {"lo"},
         "mountns": not os.path.exists("/etc/passwd"),
-        "pidns": os.getpid() == 1,
+        "landlock": refused(lambda: open_by_call(b"/"), "[Errno 13]"),
         "hook": refused(lambda: open("/etc/shadow"), "isolation:"),
     }
 
@@ -87,6 +83,19 @@ class Predictor:
         if view.anchor == 0:
             print(json.dumps({"fds": opened(), "env": dict(os.environ), "holds": witnesses()}))
         return 0.0
+"""
+
+# Adds up in as many parts as it has cores, in single precision: the curves tell how many those were.
+CORES: Final = """
+import os
+import numpy as np
+
+class Predictor:
+    def predict(self, view):
+        cores = CORES or len(os.sched_getaffinity(0))
+        values = np.random.default_rng(1).normal(size=100_003).astype("f4")
+        parts = [np.add.reduce(part) for part in np.array_split(values, cores)]
+        return float(np.tanh(sum(parts, np.float32(0)) / 1e3))
 """
 
 # Ignores every signal that can be ignored, and never answers the second question.
@@ -150,6 +159,7 @@ class Predictor:
 """
 
 # Says +1 where it finds the mark of an earlier run, by each door in DOORS, else -1, and leaves its own.
+MARK: Final = "blindcast-mark"
 LEAVES_MARKS: Final = """
 import ctypes, os
 

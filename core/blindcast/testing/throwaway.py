@@ -8,14 +8,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from blindcast.testing.kit import Result, Skip, Subject, judge, subject_of
+from blindcast.testing.surroundings import own_group
 
-__all__ = ["elsewhere"]
+__all__ = ["elsewhere", "order_of"]
 
-LIMIT_S: Final = 120.0
+LIMIT_S: Final = 120.0  # of one check, on a busy machine
 NAMESPACE: Final = ("--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--mount-proc", "--kill-child", "--propagation", "private")
 
 
@@ -24,18 +27,14 @@ def elsewhere(subject: Subject, ids: Sequence[str]) -> list[Result]:
 
     Raises Skip where there is none to be had, or where the backend is no installed one.
     """
-    if subject.offer is None or not isinstance(subject.offer.target, str):
-        raise Skip("runs in a throw-away namespace, where only an installed backend can be found: install it and name it")
     unshare = shutil.which("unshare")
     if unshare is None:
         raise Skip("no throw-away namespace: there is no `unshare` here")
     user = () if os.geteuid() == 0 else ("--user", "--map-current-user")
-    order = json.dumps([subject.name, dict(subject.options), list(ids)], default=str)
-    argv = [unshare, *user, *NAMESPACE, sys.executable, "-m", "blindcast.testing.throwaway", order]
-    with tempfile.TemporaryDirectory(prefix="blindcast-kit-") as folder:  # of its own: what is left in it was left by the backend
-        os.chmod(folder, 0o755)  # a slot uid must reach what lies in it
+    with _folder() as folder, _group() as group:
+        argv = [unshare, *user, *NAMESPACE, sys.executable, "-m", "blindcast.testing.throwaway", order_of(subject, ids, group)]
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": folder}
-        done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=LIMIT_S, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=LIMIT_S * len(ids), check=False)
     if done.returncode != 0 or not done.stdout.strip():
         words = done.stderr.strip().splitlines()[-1:] or [f"exit {done.returncode}"]
         if words[0].startswith("unshare"):
@@ -44,11 +43,45 @@ def elsewhere(subject: Subject, ids: Sequence[str]) -> list[Result]:
     return [Result(*row) for row in json.loads(done.stdout.splitlines()[-1])]
 
 
+def order_of(subject: Subject, ids: Sequence[str], group: str = "") -> str:
+    """What `python -m blindcast.testing.throwaway` is told. Raises Skip where the backend is no installed one."""
+    if subject.offer is None or not isinstance(subject.offer.target, str):
+        raise Skip("runs in a throw-away namespace, where only an installed backend can be found: install it and name it")
+    return json.dumps([subject.name, dict(subject.options), list(ids), group], default=str)
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """A temporary folder of its own: what is left in it was left by the backend."""
+    with tempfile.TemporaryDirectory(prefix="blindcast-kit-") as folder:
+        os.chmod(folder, 0o755)  # a slot uid must reach what lies in it
+        yield folder
+
+
+@contextmanager
+def _group() -> Iterator[str]:
+    """A cgroup of its own, that what others leave beside it is not laid at the backend's door; "" where none can be had."""
+    group = f"{own_group()}/blindcast-kit-{os.getpid()}"
+    try:
+        os.mkdir(group)
+    except OSError:
+        yield ""
+        return
+    try:
+        yield group
+    finally:
+        for path, _, _ in os.walk(group, topdown=False):
+            with suppress(OSError):
+                os.rmdir(path)
+
+
 def main(order: str) -> None:
     """Run the checks that `order` names here, and print their results as one line of JSON."""
     from blindcast.testing.isolation import here
 
-    name, options, ids = json.loads(order)
+    name, options, ids, group = json.loads(order)
+    if group:
+        Path(group, "cgroup.procs").write_text("0", encoding="ascii")
     subject = subject_of("isolations", name, options)
     results = [judge(here(subject, id_), subject) for id_ in ids]
     sys.stdout.write(json.dumps([[one.id, one.title, one.result, one.detail, one.ms] for one in results]) + "\n")

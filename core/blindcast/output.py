@@ -24,6 +24,7 @@ class Output:
         self._first = bytearray()
         self._last = bytearray()
         self._bytes = 0
+        self._lock = threading.Lock()  # a living child may be asked what it printed so far
         self.is_over = False
         self._thread = threading.Thread(target=self._drain, args=(fd,), name="blindcast-output", daemon=True)
         self._thread.start()
@@ -39,10 +40,11 @@ class Output:
             os.close(fd)
 
     def _keep(self, data: bytes) -> None:
-        self._bytes += len(data)
-        room = KEPT_BYTES - len(self._first)
-        self._first += data[:room]
-        self._last = (self._last + data[max(0, room) :])[-KEPT_BYTES:]
+        with self._lock:
+            self._bytes += len(data)
+            room = KEPT_BYTES - len(self._first)
+            self._first += data[:room]
+            self._last = (self._last + data[room:])[-KEPT_BYTES:]
 
     def join(self, timeout_s: float) -> None:
         """Wait until all has been read; the writers are gone by then."""
@@ -50,7 +52,12 @@ class Output:
 
     def text(self) -> str:
         """The first and the last 32 KiB, printable; what lies between is counted."""
-        left_out = self._bytes - len(self._first) - len(self._last)
-        between = f"\n... {left_out} bytes left out ...\n" if left_out > 0 else ""
-        first, last = (bytes(part).decode("utf-8", "replace") for part in (self._first, self._last))
-        return printable(first) + between + printable(last) if between else printable((self._first + self._last).decode("utf-8", "replace"))
+        with self._lock:
+            first, last, left_out = bytes(self._first), bytes(self._last), self._bytes - len(self._first) - len(self._last)
+        if not left_out:
+            return _shown(first + last)
+        return f"{_shown(first)}\n... {left_out} bytes left out ...\n{_shown(last)}"
+
+
+def _shown(data: bytes) -> str:
+    return printable(data.decode("utf-8", "replace"))
