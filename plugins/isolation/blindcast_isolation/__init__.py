@@ -9,11 +9,11 @@ from blindcast.hookspecs import Offer, hookimpl
 
 _PUBLIC = {
     "choose": "blindcast_isolation.choice",
-    "exception_names": "blindcast_isolation.libraries",
+    "exception_names": "blindcast.libraries",
     "fresh_mode": "blindcast_isolation.choice",
     "judge": "blindcast.judge",
     "layout": "blindcast.buffer",
-    "libraries_text": "blindcast_isolation.libraries",
+    "libraries_text": "blindcast.libraries",
     "nproc": "blindcast_isolation.limits",
 }
 
@@ -28,4 +28,13 @@ def __getattr__(name: str) -> object:
 def isolations() -> Iterable[Offer]:
     """Backends, strongest first (the order itself stands in `blindcast.backends`)."""
     yield Offer("privdrop", "blindcast_isolation.privdrop:PrivDrop", "a uid of its own, locked down; needs root")
+    yield Offer("userns", "blindcast_isolation.userns:UserNamespaces", "a user namespace and all the others; for anyone who may")
+    yield Offer("bwrap", "blindcast_isolation.bwrap:Bubblewrap", "the same by bubblewrap, an independent second")
+    yield Offer("landlock", "blindcast_isolation.landlock:Landlock", "Landlock and seccomp, without namespaces")
     yield Offer("hook", "blindcast_isolation.hook:Hook", "an audit hook: a tripwire, for any system")
+
+
+@hookimpl
+def commands() -> Iterable[Offer]:
+    """The `isolation` group."""
+    yield Offer("isolation", "blindcast_isolation.isolation_group:isolation", "show and try the isolation of this host")

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from blindcast.output import Output
 from blindcast.records import Usage
 from blindcast_isolation.order import Ending, Order, ending_of
-from blindcast_isolation.output import Output
 
 __all__ = ["LockedChild", "reason_of"]
 
@@ -33,7 +33,13 @@ def reason_of(status: int) -> str:
 
 
 class LockedChild:
-    """One child with its pipes; `cpu` is the one it is bound to."""
+    """One child with its pipes; `cpu` is the one it is bound to, `uid` the user it runs as.
+
+    Once it is gone `free` is called; before that `quarantine`, where its spawner has set one, if it is `stuck`.
+    """
+
+    quarantine: Callable[[str], object] | None = None
+    starved: Callable[[], bool] | None = None  # whether its cgroup ran out of memory
 
     def __init__(
         self,
@@ -48,11 +54,13 @@ class LockedChild:
     ) -> None:
         self.entry = order.entry
         self.cpu = order.cpu
+        self.uid = os.geteuid() if order.uid is None else order.uid
         self.request = request
         self.answer = answer
         self.pidfd = pidfd
         self._line = line
         self._free = free
+        self._cpu_s = order.cpu_s
         self._lock = threading.Lock()
         self._reason: str | None = None
         self._is_lost = False
@@ -77,12 +85,20 @@ class LockedChild:
             if not is_natural:
                 self._ask_to_kill()
                 self._wait_ending(STUCK_S)
-            self._reason = self._judge(reason)
+            self._reason = self._judge(reason, is_natural)
             self._line.close()
             for fd in {self.request, self.answer, self.pidfd} - {-1}:
                 os.close(fd)
-            self._output.join(STUCK_S)
+            if self._is_stuck:
+                if self.quarantine is not None:
+                    self.quarantine("stuck: its child could not be killed")
+            else:
+                self._output.join(STUCK_S)
             self._free()
+
+    @property
+    def _is_stuck(self) -> bool:
+        return self._ending is None and not self._is_lost
 
     def _wait_ending(self, timeout_s: float) -> bool:
         """Whether word of the end came in time; an empty word means that the supervisor is lost."""
@@ -100,15 +116,23 @@ class LockedChild:
                 self._line.recv(1)  # the end of the line: the supervisor is gone too
         return True
 
-    def _judge(self, reason: str) -> str:
+    def _judge(self, reason: str, is_natural: bool) -> str:
+        if self._is_stuck:
+            return "stuck"
         if self._output.is_over:
             return "output"
-        if self._is_lost:
-            return "zygote_lost" if reason in ("", "ok") else reason
+        if reason not in ("", "ok"):
+            return reason
         if self._ending is None:
-            return "stuck"
-        natural = reason_of(self._ending.status)
-        return "ok" if reason == "ok" and natural == "exit:0" else reason if reason not in ("", "ok") else natural
+            return "zygote_lost"
+        if reason == "ok" and not is_natural:
+            return "ok"  # it said all it had to say, and did not leave in time (I-38)
+        own = reason_of(self._ending.status)
+        if own == "signal:9" and self.starved is not None and self.starved():
+            return "memory"
+        if own == "signal:9" and self._ending.cpu_s >= self._cpu_s - 1:
+            return "cpu"  # the hard limit, counted in ticks; SIGXCPU is of the soft one
+        return "ok" if reason == "ok" and own == "exit:0" else own
 
     def usage(self) -> Usage:
         """How it ended and what it took; while it lives, what it printed so far."""

@@ -1,35 +1,8 @@
-"""Choices made by rule: the backend, and how `fresh` windows start."""
+"""Choices made by rule: the backend, and how `fresh` windows start. The rules stand in the core, where runs obey them."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
-
 from blindcast.backends import choose
-from blindcast.errors import BudgetError
+from blindcast.freshness import STATE_BYTES, fresh_mode
 
 __all__ = ["STATE_BYTES", "choose", "fresh_mode"]
-
-STATE_BYTES: Final = 64 << 20  # `state_mb` (isolation.md section 8)
-
-
-def fresh_mode(blob_bytes: int | None, *, fit_s: float, windows: int, left_s: float) -> Literal["none", "state", "refit"]:
-    """How each window's child of a `fresh` run comes to its state (I-35).
-
-    Nothing to hand on, 0 bytes: there is no `fit`, so `none`. A pickle of at most 64 MiB is handed on (`state`); without
-    one (None), or past that, each window fits again. Raises BudgetError `refit_too_slow` when that cannot end within `left_s`.
-
-    >>> fresh_mode(295_000, fit_s=1.5, windows=96, left_s=100.0)
-    'state'
-    """
-    if blob_bytes == 0:
-        return "none"
-    if blob_bytes is not None and blob_bytes <= STATE_BYTES:
-        return "state"
-    if fit_s * windows > left_s:
-        raise BudgetError(
-            "refit_too_slow",
-            f"{windows} fits of {fit_s:.3g} s do not end within the {left_s:.3g} s that the run has left",
-            expected="a predictor that pickles to at most 64 MiB, or a fit that is quick enough to repeat",
-            do="make the predictor picklable, or its fit quicker, or raise [budget] run_wall_s",
-        )
-    return "refit"

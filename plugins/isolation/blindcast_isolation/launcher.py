@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
@@ -17,20 +17,20 @@ from blindcast.errors import FaultError
 from blindcast_isolation.child import LockedChild
 from blindcast_isolation.order import ENVIRONMENT, Order
 
-__all__ = ["Launcher"]
+__all__ = ["Launcher", "source_roots"]
 
 FORKS: Final = 2_000  # children of one zygote
 _NEEDED: Final = ("blindcast", "blindcast_isolation", "msgspec", "attrs", "numpy", "pandas")
 _START_S: Final = 10.0
 _PROGRAM: Final = """\
 import sys
-sys.path += [path for path in sys.argv[2:] if path not in sys.path]
+sys.path += [path for path in sys.argv[3:] if path not in sys.path]
 from blindcast_isolation.zygote import serve
-serve(int(sys.argv[1]))
+serve(int(sys.argv[1]), is_lone=sys.argv[2] == "lone")
 """
 
 
-def _roots() -> list[str]:
+def source_roots() -> list[str]:
     """The folders that hold what a zygote imports: `-I` hears neither PYTHONPATH nor the user's folder."""
     specs = [find_spec(name) for name in _NEEDED]
     places = [place for spec in specs if spec is not None for place in spec.submodule_search_locations or ()]
@@ -38,9 +38,14 @@ def _roots() -> list[str]:
 
 
 class Launcher:
-    """One zygote at a time, started by the first child; safe to use from several threads."""
+    """One zygote at a time, started by the first child; safe to use from several threads.
 
-    def __init__(self) -> None:
+    `prefix` is a command that runs the zygote's in a world it has made; `environ` what it is exec'd with.
+    """
+
+    def __init__(self, prefix: Sequence[str] = (), environ: Mapping[str, str] = ENVIRONMENT) -> None:
+        self._prefix = tuple(prefix)
+        self._environ = dict(environ)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
@@ -56,11 +61,12 @@ class Launcher:
         if self._line is not None and not lost and self._forks < FORKS:
             return self._line
         self._retire()
+        kind = "lone" if self._prefix else "many"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-B", "-c", _PROGRAM, str(theirs.fileno()), *_roots()],
-                env=ENVIRONMENT,
+                [*self._prefix, sys.executable, "-I", "-B", "-c", _PROGRAM, str(theirs.fileno()), kind, *source_roots()],
+                env=self._environ,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -129,7 +135,7 @@ class Launcher:
             try:
                 process.wait(0.05)
             except subprocess.TimeoutExpired:
-                process.kill()  # it was still importing
+                process.kill()  # it was still importing, or its child still lived
                 process.wait()
 
 

@@ -15,13 +15,19 @@ __all__ = [
     "drop_capabilities",
     "forbid_dumps",
     "forbid_new_privileges",
+    "identity_of",
+    "identity_of_python",
     "is_dumpable",
     "is_without_new_privileges",
+    "lingering_segment",
+    "make_writable",
     "map_read_only",
     "mkdir_past_hooks",
     "mount",
     "open_past_hooks",
     "pivot_root",
+    "read_only_view",
+    "sees_segment",
     "umount",
     "unshare",
 ]
@@ -30,8 +36,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
 _libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
+_view_of = ctypes.pythonapi.PyMemoryView_FromMemory
+_view_of.restype = ctypes.py_object
+_view_of.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 
-CLONE: Final = {"mountns": 0x0002_0000, "utsns": 0x0400_0000, "ipcns": 0x0800_0000, "pidns": 0x2000_0000, "netns": 0x4000_0000}
+CLONE: Final = {
+    "mountns": 0x0002_0000,
+    "utsns": 0x0400_0000,
+    "ipcns": 0x0800_0000,
+    "userns": 0x1000_0000,
+    "pidns": 0x2000_0000,
+    "netns": 0x4000_0000,
+}
 MS_RDONLY: Final = 1
 MS_NOSUID: Final = 2
 MS_NODEV: Final = 4
@@ -130,12 +146,23 @@ def drop_capabilities() -> None:
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(empty)))
 
 
-def map_read_only(fd: int, size: int) -> memoryview:
-    """A shared read-only mapping that holds no descriptor: `mmap.mmap` keeps a duplicate before Python 3.13 (I-42)."""
+def map_read_only(fd: int, size: int) -> int:
+    """The address of a shared read-only mapping that holds no descriptor: `mmap.mmap` keeps a duplicate before Python 3.13 (I-42)."""
     address = _libc.mmap(None, size, 1, 1, fd, 0)  # PROT_READ, MAP_SHARED
     if address == ctypes.c_void_p(-1).value:
         _check(-1)
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B").toreadonly()
+    return int(address)
+
+
+def read_only_view(address: int, size: int) -> memoryview:
+    """Memory that no owner makes writable: there is no object behind it."""
+    view: memoryview = _view_of(address, size, 0x100)  # PyBUF_READ
+    return view
+
+
+def make_writable(address: int, size: int) -> None:
+    """Ask for write access to a mapping."""
+    _check(_libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), 3))
 
 
 def open_past_hooks(path: str) -> None:
@@ -146,6 +173,46 @@ def open_past_hooks(path: str) -> None:
 def mkdir_past_hooks(path: str) -> None:
     """Make a folder without an audit event."""
     _check(_libc.mkdir(os.fsencode(path), 0o700))
+
+
+def lingering_segment() -> int:
+    """The id of a SysV segment that lives until this process ends, whatever it does."""
+    _libc.shmat.restype = ctypes.c_void_p
+    segment = _check(_libc.shmget(0, ctypes.c_size_t(4_096), 0o1666))  # IPC_PRIVATE, IPC_CREAT
+    attached = _libc.shmat(segment, None, 0)
+    _check(_libc.shmctl(segment, 0, None))  # IPC_RMID: gone with the last mapping
+    if attached == ctypes.c_void_p(-1).value:
+        raise OSError("a SysV segment could not be attached")
+    return segment
+
+
+def sees_segment(segment: int) -> bool:
+    """Whether this process finds the SysV segment of that id."""
+    room = ctypes.create_string_buffer(512)
+    return bool(_libc.shmctl(segment, 2, room) != -1)  # IPC_STAT
+
+
+class _Place(ctypes.Structure):
+    _fields_ = (("path", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("address", ctypes.c_void_p))
+
+
+def identity_of_python() -> str:
+    """Path and file identity of the mapped libpython; `static` where the interpreter has none."""
+    place, function = _Place(), ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p)
+    path = os.fsdecode(place.path) if _libc.dladdr(function, ctypes.byref(place)) else ""
+    if "libpython" not in path:
+        return "static"
+    status = os.stat(path)
+    return f"{path} {status.st_dev}:{status.st_ino}"
+
+
+def identity_of(pid: int) -> int:
+    """The inode of a process's pidfd."""
+    fd = os.pidfd_open(pid)
+    try:
+        return os.fstat(fd).st_ino
+    finally:
+        os.close(fd)
 
 
 def current_cpu() -> int:

@@ -21,23 +21,34 @@ ENVIRONMENT: Final = {
 }  # what a zygote is started with and every child keeps (I-12)
 
 
-class Order(msgspec.Struct, frozen=True):
+class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One child. `controls` are those to put in force, by their ids of I-01; a failing one ends the child."""
 
-    task: str  # shim | probe
+    task: str  # shim | probe | code
     submission: str  # of the host
     entry: str  # of the child
+    is_folder: bool
     buffer_bytes: int
     controls: tuple[str, ...]
+    given: tuple[str, ...]  # of these, what stands around the zygote already
     uid: int | None  # a slot's; None keeps the starter's
     cpu: int
-    kill: str  # pidns | uid | orphans
+    kill: str  # cgroup | pidns | uid | orphans | given
+    server: int  # the server's process: it must not be reached
+    server_ino: int  # of its pidfd: one of its own since Linux 6.9, before that the same for all
     memory_mb: int
     threads: int
     open_files: int
+    file_mb: int  # 0: no file is written
     cpu_s: int
     binds: tuple[str, ...]  # read-only paths of the private root, each at its own path
     closed: tuple[str, ...]  # parents that a slot's uid may not pass (I-22)
+    raw: tuple[str, ...] = ()  # roots that must not be opened (I-13)
+    cgroup: str = ""  # the run's group, of the host
+    workspace: str = ""  # of `code`: the one writable folder, of the host
+    data: str = ""  # of `code`: what it was shown, of the host
+    port: int = 0  # of a probe: where the server listens on the loopback
+    act: str = ""  # of a probe: the one control whose witness acts, at the end; empty: each acts behind its step
 
 
 class Started(msgspec.Struct, frozen=True):

@@ -26,9 +26,21 @@ from blindcast_isolation.linux import (
     umount,
 )
 
-__all__ = ["SUBMISSION", "closed_parents", "enter", "interpreter_paths", "make_private", "open_parents", "system_paths"]
+__all__ = [
+    "DATA",
+    "SUBMISSION",
+    "WORKSPACE",
+    "closed_parents",
+    "enter",
+    "interpreter_paths",
+    "make_private",
+    "open_parents",
+    "system_paths",
+]
 
 SUBMISSION: Final = "/submission"
+WORKSPACE: Final = "/workspace"
+DATA: Final = "/data"
 _LIBRARY_FOLDERS: Final = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib")
 _NEVER_WHOLE: Final = ("/", "/usr", "/usr/local")  # a system interpreter's prefix: its library folders are bound anyway
 _OPTIONS: Final = MS_NOSUID | MS_NODEV
@@ -65,19 +77,22 @@ def make_private() -> None:
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
 
 
-def _bind(source: str, target: str) -> None:
-    """Bind a file or folder read-only; what is mounted below it stays away."""
+def _bind(source: str, target: str, options: int = MS_RDONLY | _OPTIONS) -> None:
+    """Bind a file or folder, read-only unless `options` say otherwise; what is mounted below it stays away."""
     if os.path.isdir(source):
         os.makedirs(target, 0o755, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
     mount(source, target, flags=MS_BIND)
-    mount("none", target, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | _OPTIONS)
+    is_noexec = MS_NOEXEC if os.statvfs(target).f_flag & os.ST_NOEXEC else 0  # a user namespace may not take it away
+    mount("none", target, flags=MS_REMOUNT | MS_BIND | is_noexec | options)
 
 
-def enter(binds: Iterable[str], submission: str, entry: str) -> None:
+def enter(binds: Iterable[str], submission: str, entry: str, workspace: str = "", data: str = "") -> None:
     """Build the in-memory root with `binds` at their own paths and the submission, and go there for good.
+
+    `workspace` is the one folder that may be written, `data` one more to read.
 
     Step 5 of I-10: private mounts, root, pivot, old root detached, root read-only. `umask` must be open here.
     """
@@ -91,6 +106,10 @@ def enter(binds: Iterable[str], submission: str, entry: str) -> None:
         else:
             _bind(path, new + path)
     _bind(submission, new + (SUBMISSION if os.path.isdir(submission) else entry))
+    if workspace:
+        _bind(workspace, new + WORKSPACE, _OPTIONS | MS_NOEXEC)
+    if data:
+        _bind(data, new + DATA, _OPTIONS | MS_NOEXEC | MS_RDONLY)
     os.mkdir(f"{new}/.old", 0o700)
     os.chdir(new)
     pivot_root(".", ".old")
@@ -100,21 +119,15 @@ def enter(binds: Iterable[str], submission: str, entry: str) -> None:
     mount("none", _BASE, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | _OPTIONS | MS_NOEXEC)
 
 
-def open_parents(closed: Iterable[str], paths: Iterable[str]) -> None:
+def open_parents(closed: Iterable[str], paths: Iterable[str], writable: Iterable[str] = ()) -> None:
     """Cover each closed folder with an in-memory one, 0755, that holds of `paths` those below it, read-only (I-22)."""
     make_private()
+    options = dict.fromkeys(paths, MS_RDONLY | _OPTIONS) | dict.fromkeys(writable, _OPTIONS | MS_NOEXEC)
     for parent in closed:
-        inner = [path for path in paths if path.startswith(f"{parent}/")]
+        inner = [path for path in options if path.startswith(f"{parent}/")]
         held = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in inner]
         mount("none", parent, "tmpfs", _OPTIONS, "size=1m,mode=755")
         for path, fd in held:
-            source = f"/proc/self/fd/{fd}"
-            if os.path.isdir(source):
-                os.makedirs(path, 0o755, exist_ok=True)
-            else:
-                os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
-                os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
-            mount(source, path, flags=MS_BIND)
-            mount("none", path, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | _OPTIONS)
+            _bind(f"/proc/self/fd/{fd}", path, options[path])
             os.close(fd)
         mount("none", parent, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | _OPTIONS)

@@ -33,12 +33,12 @@ from blindcast.frames import (
     request_of,
 )
 from blindcast.judge import LOGS_PER_CHILD, LOGS_PER_REQUEST
+from blindcast.libraries import import_names, withheld_names
 from blindcast.local import construct, consult
 from blindcast.protocol import Refused
 from blindcast.records import F64, Grid
 from blindcast.view import Context, View
 from blindcast_isolation.guard import Guard
-from blindcast_isolation.libraries import libraries
 from blindcast_isolation.lockdown import ANSWER, REQUEST
 from blindcast_isolation.tripwire import tripped
 
@@ -114,7 +114,7 @@ class _Predicting:
         return np.ndarray(shape, dtype=section.dtype, buffer=self._memory, offset=section.offset)
 
     def _load(self, load: Load) -> Answer:
-        guard = Guard(os.path.dirname(load.entry), [name for library in libraries() for name in library.imports])
+        guard = Guard(os.path.dirname(load.entry), import_names(), withheld_names())
         guard.hide()
         guard.install()
         try:

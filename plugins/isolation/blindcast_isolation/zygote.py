@@ -15,37 +15,45 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Final, NoReturn, get_args
 
 from blindcast.frames import PROTOCOL, Ready, SetupFailed, encode
-from blindcast_isolation.libraries import libraries
+from blindcast.libraries import libraries
+from blindcast_isolation import linux, seccomp
 from blindcast_isolation.lockdown import ANSWER, NotInForce, lock
 from blindcast_isolation.order import Order, order_of
 from blindcast_isolation.supervisor import SETUP_FAILED, supervise
-from blindcast_isolation.witness import testify
 
 __all__ = ["serve"]
 
 MAX_THREADS: Final = 2  # one is an allocator's (I-31)
 _SHIM: Final = "blindcast_isolation.shim"  # it needs numpy: probes do not wait for it
+_SCRIPT: Final = "blindcast_isolation.script"
 _DESCRIPTORS: Final = 5  # with an order: output, request, answer, buffer, line
 
 
-def serve(fd: int) -> None:
-    """Import and serve in turn until the server goes away: a child waits for what comes first, never for the rest."""
+def serve(fd: int, *, is_lone: bool = False) -> None:
+    """Import and serve in turn until the server goes away: a child waits for what comes first, never for the rest.
+
+    A lone one starts one child and imports nothing more than that needs to start.
+    """
     line = socket.socket(fileno=fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
     sys.dont_write_bytecode = True
-    libpython = _libpython()
+    for profile in get_args(seccomp.Profile):
+        seccomp.program(profile)  # assembled here, once for all children
+    libpython = linux.identity_of_python()
     first = [name for library in libraries() if library.is_first for name in library.preload]
     later = [name for library in libraries() if not library.is_first for name in library.preload]
     held: list[tuple[Order, list[int]]] = []
-    for name in (*first, _SHIM, *later):
+    for name in (*first, _SCRIPT, _SHIM, *later):
         while _is_asked(line, 0):
             if not _take(line, held):
                 return
         _fork_ready(held, libpython, line)
+        if is_lone and name in later:
+            break  # its one child imports what it needs
         importlib.import_module(name)
     _settle()
     while True:
@@ -55,6 +63,7 @@ def serve(fd: int) -> None:
 
 
 def _settle() -> None:
+    sys.modules["pyarrow"].enable_signal_handlers(False)  # its CSV reader would make a pipe for them
     gc.collect()
     gc.freeze()
 
@@ -81,7 +90,7 @@ def _fork_ready(held: list[tuple[Order, list[int]]], libpython: str, own: socket
         order, fds = item
         if order.task == "probe" or _SHIM in sys.modules:
             held.remove(item)
-            _fork(order, fds, libpython, own)
+            _fork(order, fds, libpython, own, held)
 
 
 def _outlive_children() -> None:
@@ -90,10 +99,12 @@ def _outlive_children() -> None:
         os.waitpid(-1, 0)
 
 
-def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket) -> None:
-    threads = len(os.listdir("/proc/self/task"))
-    if threads > MAX_THREADS:
-        raise RuntimeError(f"the zygote has {threads} threads, {MAX_THREADS} are allowed")
+def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket, held: list[tuple[Order, list[int]]]) -> None:
+    """Fork one child's supervisor; the orders that are still `held`, other runs' pipes and paths, do not go along."""
+    if os.path.isdir("/proc/self"):  # not in a root without /proc: there this is the only fork, before any library computed
+        threads = len(os.listdir("/proc/self/task"))
+        if threads > MAX_THREADS:
+            raise RuntimeError(f"the zygote has {threads} threads, {MAX_THREADS} are allowed")
     output, request, answer, buffer, line = fds
 
     def child() -> NoReturn:
@@ -102,8 +113,13 @@ def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket) 
     if os.fork() == 0:
         try:
             own.close()
+            for fd in [fd for _, others in held for fd in others]:
+                os.close(fd)
+            held.clear()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             supervise(order, socket.socket(fileno=line), answer, (output, request, buffer), child)
+        except BaseException:
+            traceback.print_exc()  # seen with BLINDCAST_TRACE
         finally:
             os._exit(1)
     for fd in fds:
@@ -120,21 +136,12 @@ def _child(order: Order, output: int, request: int, answer: int, buffer: int, li
             os._exit(SETUP_FAILED)
         os.write(ANSWER, encode(Ready(PROTOCOL, sys.version, libpython, order.controls)))
         if order.task == "probe":
-            testify(order)
+            os._exit(0)
+        if order.task == "code":
+            importlib.import_module(_SCRIPT).run(order)
         importlib.import_module(_SHIM).run(memory)
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(1)
-
-
-def _libpython() -> str:
-    """The mapped libpython's path and file identity; `static` where the interpreter has none."""
-    with open("/proc/self/maps") as maps:
-        for row in maps:
-            path = row.rstrip("\n").partition("/")[2]
-            if "libpython" in path:
-                status = os.stat(f"/{path}")
-                return f"/{path} {status.st_dev}:{status.st_ino}"
-    return "static"
