@@ -40,10 +40,11 @@ def test_the_page_of_error_codes_is_fresh() -> None:
     assert said.returncode == 0, said.stderr
 
 
-def test_every_console_block_of_the_readme_runs(blindcast_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/isolation.md"])
+def test_every_console_block_runs(blindcast_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     """P-80: in a fresh home, as typed."""
     monkeypatch.chdir(tmp_path)
-    lines = [line[2:].split() for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()]
+    lines = [line[2:].split() for block in blocks(ROOT / page, "console") for line in block.splitlines()]
     assert lines
     for words in lines:
         assert words[0] == "blindcast"

@@ -61,9 +61,17 @@ def descendants(pid: int) -> set[int]:
     return found - {pid}
 
 
+def lives(pid: int) -> bool:
+    """Whether a process runs: one that nobody reaped has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def gone(pids: set[int], within_s: float) -> bool:
     deadline = time.monotonic() + within_s
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+    while any(lives(pid) for pid in pids):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)

@@ -78,7 +78,7 @@ def test_every_backend_gives_the_same_number(
     said = blindcast_cli("run", "imbalance", "--task", blindcast_task, "--json")
     if said.exit_code == 5:
         pytest.skip(f"{backend} is not available here: {said.document['error']['message']}")
-    assert said.data["isolation"] == {"backend": backend, "class": "tripwire"}
+    assert said.data["isolation"] == {"backend": backend, "class": "tripwire" if backend == "hook" else "kernel"}
     monkeypatch.delenv("BLINDCAST_REQUIRE_ISOLATION")
     assert said.data["chain_head"] == blindcast_cli("run", "imbalance", "--task", blindcast_task, "--json").data["chain_head"]
 
@@ -86,10 +86,11 @@ def test_every_backend_gives_the_same_number(
 def test_kernel_isolation_is_refused_before_anything_is_counted(
     blindcast_cli: Cli, blindcast_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I-03, IV-09: until the controls are built nothing here is of class kernel."""
-    monkeypatch.setenv("BLINDCAST_REQUIRE_ISOLATION", "kernel")
+    """I-03: the hook is none of the kernel's."""
+    blindcast_task.write_text(blindcast_task.read_text() + '[isolation]\nrequire = "kernel"\n')
+    monkeypatch.setenv("BLINDCAST_REQUIRE_ISOLATION", "hook")
     said = blindcast_cli("run", "flat", "--task", blindcast_task, "--json")
-    assert (said.exit_code, said.document["error"]["code"]) == (5, "isolation_unavailable")
+    assert (said.exit_code, said.document["error"]["code"]) == (5, "isolation_conflict")
     assert ledger_rows(tmp_path) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,3 +38,15 @@ def make_blinded(
 def blinded() -> Callable[..., Blinded]:
     """`make_blinded`."""
     return make_blinded
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a submission of this text; returns its path."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "submitted.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write

@@ -9,7 +9,18 @@ from typing import Any, Literal
 import pytest
 
 from blindcast import Offer, hookimpl
-from blindcast.backends import KERNEL, ORDER, appoint, choose, isolation_line, isolation_record, members
+from blindcast.backends import (
+    KERNEL,
+    ORDER,
+    RECORD,
+    appoint,
+    choose,
+    isolation_line,
+    isolation_record,
+    members,
+    recorded_line,
+    runner_line,
+)
 from blindcast.errors import DataError, DeniedError, FaultError, UsageError
 from blindcast.host import Host
 from blindcast.records import Control, IsolationReport, Policy
@@ -223,28 +234,42 @@ def test_a_run_begins_with_one_line_on_its_isolation() -> None:
     assert "tripwire" in isolation_line(report_of("tripwire"))
 
 
+def test_a_line_shows_the_measured_version_of_landlock() -> None:
+    """I-01, I-06: beside a state that was measured, never in its place."""
+    controls = [Control(id_, "active") for id_ in ("uid-drop", "netns", "mountns", "pidns")]
+    controls += [Control("landlock", "active", "7"), *(Control(id_, "active") for id_ in ("seccomp", "cgroup-kill", "rlimits"))]
+    words = "(uid-drop, netns, mountns, pidns, landlock 7, seccomp, cgroup-kill, rlimits)"
+    assert isolation_line(report_of("kernel", *controls)) == f"isolation privdrop {words}"
+    assert runner_line(report_of("kernel", *controls)) == f"[runner] predictor isolation: privdrop {words}"
+    assert "7" not in isolation_line(report_of("kernel", Control("landlock", "failed", "7")))
+
+
+@pytest.mark.parametrize("classed", ["kernel", "tripwire"])
+def test_a_kept_run_is_shown_with_the_line_it_began_with(classed: Literal["kernel", "tripwire"]) -> None:
+    """I-02, I-06: a tripwire says so there too."""
+    report = report_of(classed, Control("landlock", "active", "7"), Control("netns", "failed", "EPERM"))
+    assert recorded_line(isolation_record(report, "any", Policy())) == isolation_line(report)
+    assert ("tripwire" in runner_line(report)) == (classed == "tripwire")
+
+
+def test_the_record_names_the_user_of_the_first_child() -> None:
+    """I-06."""
+    assert isolation_record(report_of("kernel"), "any", Policy(), uid=61007)["uid"] == 61007
+
+
 def test_the_record_of_a_run_has_every_key() -> None:
     """I-06: what this version does not measure is null."""
     record = isolation_record(report_of("kernel", Control("netns", "failed", "EPERM")), "any", Policy())
-    assert set(record) == {
-        *(
-            "backend",
-            "class",
-            "required",
-            "controls",
-            "interpreter",
-            "kernel",
-            "arch",
-            "filter_sha256",
-            "limits",
-            "kill",
-            "uid",
-            "fresh",
-            "card",
-        ),
-    }
+    assert tuple(record) == RECORD
     assert record["controls"] == [{"id": "netns", "state": "failed", "detail": "EPERM"}]
     assert (record["class"], record["required"], record["kernel"], record["uid"], record["card"]) == ("kernel", "any", "6.1", 61000, None)
+    assert (record["fresh"], record["trips"]) == (None, 0)
+
+
+def test_the_record_says_how_fresh_windows_started_and_what_the_hook_refused() -> None:
+    """I-35, K-02."""
+    record = isolation_record(report_of("kernel"), "any", Policy(), fresh="refit", trips=3)
+    assert (record["fresh"], record["trips"]) == ({"mode": "refit"}, 3)
 
 
 def test_the_first_four_are_of_the_kernel() -> None:

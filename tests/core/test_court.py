@@ -345,3 +345,20 @@ def test_the_buffer_is_sized_without_reading_a_window(court: Any) -> None:
     """I-40: the most rows any window may show, as the anonymizer bounds it."""
     assert court().caps() == (7, 2)
     assert court("anonymizer.use=strong").caps() == (14, 3)
+
+
+@pytest.mark.parametrize(
+    ("url", "files"),
+    [
+        ("", []),
+        ("sqlite:////elsewhere/ledger.sqlite", [Path("/elsewhere/ledger.sqlite")]),
+        ("sqlite://", []),
+        ("postgresql://host/ledger", []),
+        ("no url", []),
+    ],
+)
+def test_a_court_knows_what_no_child_may_reach(court: Any, tmp_path: Path, url: str, files: list[Path]) -> None:
+    """I-23: the source's paths, the home, and a ledger that is a file elsewhere."""
+    convened = court("source.pool=pools/x", environ={"BLINDCAST_LEDGER_URL": url})
+    assert convened.policy.raw_roots == (tmp_path / "pools" / "x", tmp_path / "home", *files)
+    assert convened.policy.limits == convened.spec.policy.limits

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blindcast.frames import Ack, Answer, Curve, Fitted, Log, Ready, State, encode
-from blindcast.judge import Inbox, Verdict, Violation, expected, judge
+from blindcast.judge import Inbox, Tally, Verdict, Violation, expected, judge
 from blindcast.protocol import bound, is_bounded
 
 NONCE = bytes(range(16))
@@ -140,6 +140,58 @@ def test_two_thousand_logs_are_a_childs_share() -> None:
     inbox.feed(log)
     with pytest.raises(Violation, match="flood"):
         inbox.take()
+
+
+def say(inbox: Inbox, data: bytes) -> None:
+    inbox.ask()
+    inbox.feed(data)
+    while inbox.take() is not None:
+        pass
+
+
+def test_two_thousand_logs_are_a_runs_share_and_more_of_them_are_dropped() -> None:
+    """I-56: a later child cannot know what was said before, so it is not blamed; nothing beyond is kept."""
+    tally, log = Tally(), encode(Log("info", "x"))
+    for child in range(40):
+        inbox = Inbox(tally)
+        say(inbox, log * 64)
+        assert len(inbox.logs) == (64 if child < 31 else 16 if child == 31 else 0)
+    assert tally.logs == 40 * 64
+
+
+def test_dropped_logs_still_flood_a_request() -> None:
+    """I-56."""
+    tally = Tally()
+    tally.logs = 5_000
+    with pytest.raises(Violation, match="flood"):
+        say(Inbox(tally), encode(Log("info", "x")) * 65)
+
+
+def test_what_the_children_of_a_run_send_is_bounded_together() -> None:
+    """I-56: 32 MiB, states apart."""
+    tally = Tally()
+    assert tally.cap_bytes == 32 << 20
+    tally.sent_bytes = tally.cap_bytes - len(GOOD)
+    say(Inbox(tally), GOOD)
+    say(Inbox(tally), encode(State(7, 0, bytes(61_440))))
+    with pytest.raises(Violation, match="flood"):
+        say(Inbox(tally), GOOD)
+
+
+@pytest.mark.parametrize(("steps", "targets"), [(15, 96), (400, 96), (1, 10_000), (8_000, 3)])
+def test_an_honest_run_fits_whatever_its_grid(steps: int, targets: int) -> None:
+    """I-56: the cap never ends a run that only answers, with every log at its longest."""
+    curves = sum(len(encode(Curve(2**31, NONCE, "ok", bytes(8 * left)))) for left in range(1, steps + 1)) * targets
+    logs = 2_000 * len(encode(Log("tripwire", "x" * 4_096)))
+    assert Tally.of(steps, targets).cap_bytes >= max(32 << 20, curves + logs)
+
+
+def test_trips_are_counted_over_the_run() -> None:
+    """K-02: logs of level `tripwire`."""
+    tally = Tally()
+    for _ in range(2):
+        say(Inbox(tally), encode(Log("tripwire", "no")) * 3 + encode(Log("trace", "x")) + GOOD)
+    assert (tally.trips, tally.logs) == (6, 8)
 
 
 def test_nothing_said_is_a_death_and_half_a_frame_is_truncated() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from blindcast_isolation.output import KEPT_BYTES, Output
+from blindcast.output import KEPT_BYTES, Output
 
 
 def drained(data: bytes, limit_bytes: int) -> tuple[Output, list[str]]:

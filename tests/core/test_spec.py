@@ -46,6 +46,7 @@ require = "kernel"
 state = "fresh"
 uid_range = [62000, 62009]
 memory_mb = 2048
+workspace_mb = 64
 """
 
 
@@ -64,6 +65,7 @@ def test_a_spec_says_all_of_it() -> None:
     assert (spec.grader.use, dict(spec.grader.options)) == ("earliness_x_horizon", {"alpha": 1.0})
     assert (spec.budget.holdout_queries, spec.isolation.require, spec.isolation.state) == (2, "kernel", "fresh")
     limits = spec.policy.limits
+    assert (limits.train_wall_s, limits.workspace_mb) == (30.0, 64)
     assert (limits.run_wall_s, limits.step_wall_s, limits.memory_mb, spec.policy.uid_range) == (90.0, 1.5, 2048, (62000, 62009))
 
 

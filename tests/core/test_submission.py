@@ -8,11 +8,13 @@ import socket
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blindcast import submission as submissions
 from blindcast.errors import DataError
 from blindcast.submission import MAX_BYTES, MAX_FILE_BYTES, Submission, digest, judge, locate, take
 
@@ -213,6 +215,128 @@ def test_a_folder_with_a_bad_name_is_refused(folder: Path, tmp_path: Path, name:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(b"")
     assert refused(folder, tmp_path / "into") == "bad_path"
+
+
+@pytest.mark.parametrize("depth", [8, 9])
+def test_a_folder_is_at_most_8_levels_deep(folder: Path, tmp_path: Path, depth: int) -> None:
+    """I-24: a file's own name is the last level; empty folders count as what they could hold."""
+    (folder / Path(*"abcdefghi"[: depth - 1])).mkdir(parents=True)
+    (folder / Path(*"abcdefghi"[:depth])).touch()
+    if depth == 8:
+        assert "a/b/c/d/e/f/g/h" in take(folder, tmp_path / "into").names
+    else:
+        assert refused(folder, tmp_path / "into") == "bad_path"
+
+
+def test_empty_folders_are_bounded_and_not_copied(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I-24: a tree of folders without files ends too."""
+    monkeypatch.setattr(submissions, "MAX_FOLDERS", 20)
+    for k in range(19):  # and model
+        (folder / f"empty-{k}").mkdir()
+    assert take(folder, tmp_path / "into").names == ("model/weights.bin", "predictor.py")
+    assert not list((tmp_path / "into").glob("empty-*"))
+    (folder / "one-more").mkdir()
+    assert refused(folder, tmp_path / "other") == "too_many"
+
+
+def test_exactly_200_files_and_64_mib_are_taken(folder: Path, tmp_path: Path) -> None:
+    """I-24."""
+    for k in range(197):
+        (folder / f"{k}.bin").touch()
+    rest = MAX_BYTES - len(CODE) - 2
+    with (folder / "zeros").open("wb") as file:
+        file.truncate(rest)
+    assert len(take(folder, tmp_path / "into").names) == 200
+    with (folder / "zeros").open("wb") as file:
+        file.truncate(rest + 1)
+    assert refused(folder, tmp_path / "other") == "too_large"
+
+
+def become_link(place: Path) -> None:
+    place.rename(place.with_name("moved"))
+    place.symlink_to(place.parent.parent / "secret")
+
+
+def become_fifo(place: Path) -> None:
+    place.rename(place.with_name("moved"))
+    os.mkfifo(place)
+
+
+def vanish(place: Path) -> None:
+    place.rename(place.parent.parent / "moved")
+
+
+@pytest.mark.parametrize("name", ["model", "predictor.py"])
+@pytest.mark.parametrize(("change", "why"), [(become_link, "bad_kind"), (become_fifo, "bad_kind"), (vanish, "missing")])
+def test_a_name_that_changes_between_the_look_and_the_opening_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Path], None], why: str
+) -> None:
+    """I-17: whatever stands there is opened without following, and looked at again."""
+    (tmp_path / "secret").mkdir()
+    looked = os.stat
+
+    def stat_then_change(path: str, **how: Any) -> os.stat_result:
+        found = looked(path, **how)
+        if path == name and how.get("dir_fd") is not None:
+            change(folder / name)
+        return found
+
+    monkeypatch.setattr(os, "stat", stat_then_change)
+    with pytest.raises(DataError) as caught:
+        take(folder, tmp_path / "into")
+    monkeypatch.undo()
+    assert caught.value.detail["why"] == why
+    assert not (tmp_path / "into").exists()
+
+
+def test_a_folder_that_is_swapped_while_it_is_read_is_read_to_its_end(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I-17: names are opened beside the open folder, not by path."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "weights.bin").write_bytes(b"truth")
+    opened = os.open
+
+    def open_then_swap(path: str, flags: int, *rest: Any, **how: Any) -> int:
+        fd = opened(path, flags, *rest, **how)
+        if path == "model":
+            become_link(folder / "model")
+        return fd
+
+    monkeypatch.setattr(os, "open", open_then_swap)
+    taken = take(folder, tmp_path / "into")
+    monkeypatch.undo()
+    assert (taken.folder / "model" / "weights.bin").read_bytes() == b"\0w"
+
+
+@pytest.mark.parametrize("path", ["mine", "mine/predictor.py", "mine/model/../predictor.py", "..", "/etc/hostname", "mine/\u202e\n", "."])
+def test_a_path_in_a_workspace_is_relative_and_never_upwards(folder: Path, tmp_path: Path, path: str) -> None:
+    """I-24, I-87, FE-35: absolute and `..` names are refused; the whole workspace may be one."""
+    workspace = folder.parent
+    if path in ("mine", "mine/predictor.py", "."):
+        assert "predictor.py" in take(Path(path), tmp_path.parent / f"{tmp_path.name}-into", beneath=workspace).names
+    else:
+        with pytest.raises(DataError) as caught:
+            take(Path(path), tmp_path / "into", beneath=workspace)
+        assert (caught.value.code, caught.value.detail["why"]) == ("submission_refused", "bad_path")
+
+
+def test_no_link_is_followed_on_the_way_through_a_workspace(folder: Path, tmp_path: Path) -> None:
+    """I-17, I-87: soft ones, at any step; nor a hard one, that may be a file of another."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "way").symlink_to(tmp_path)
+    (workspace / "mine").symlink_to(folder)
+    (workspace / "one.py").symlink_to(folder / "predictor.py")
+    (workspace / "two.py").hardlink_to(folder / "predictor.py")
+    for path in ("way/mine", "mine", "mine/predictor.py", "one.py", "two.py"):
+        with pytest.raises(DataError) as caught:
+            take(Path(path), tmp_path / "into", beneath=workspace)
+        assert caught.value.detail["why"] == "bad_kind"
+    with pytest.raises(DataError) as missing:
+        take(Path("none/x"), tmp_path / "into", beneath=workspace)
+    assert missing.value.detail["why"] == "missing"
+    assert take(workspace / "two.py", tmp_path / "into").names == ("predictor.py",)  # a user's own hard links are files
 
 
 def test_a_folder_needs_its_predictor(folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,26 @@ import pytest
 
 from blindcast.answers import Refused
 from blindcast.buffer import RevealBuffer
-from blindcast.frames import Ack, Curve, Failed, Fit, Fitted, Load, Loaded, Log, Ready, SetupFailed, Step, Warm, encode, request_of
+from blindcast.errors import FaultError
+from blindcast.frames import (
+    Ack,
+    Bye,
+    Curve,
+    Failed,
+    Fit,
+    Fitted,
+    Hello,
+    Load,
+    Loaded,
+    Log,
+    Ready,
+    SetupFailed,
+    Step,
+    Warm,
+    encode,
+    request_of,
+)
+from blindcast.judge import Tally
 from blindcast.records import Blinded, Grid, IsolationReport, Limits, Policy, SpawnSpec, Usage
 from blindcast.reveal import Reveal, ready
 from blindcast.view import Context
@@ -39,6 +58,7 @@ class Scripted:
 
     def __init__(self, answering: Answering, first: bytes = READY) -> None:
         self.requests: list[Any] = []
+        self.specs: list[SpawnSpec] = []
         self.reasons: list[str] = []
         self.entry, self.pidfd = "/submission/predictor.py", -1
         self._requested, self.request = os.pipe()
@@ -66,6 +86,7 @@ class Scripted:
         raise NotImplementedError
 
     def spawn(self, spec: SpawnSpec) -> Scripted:
+        self.specs.append(spec)
         return self
 
     def kill(self, reason: str) -> None:
@@ -114,6 +135,19 @@ def seated(child: Scripted, buffer: RevealBuffer, limits: Limits | None = None) 
     return ChildSeat(
         child, Path("/nowhere"), policy, CONTEXT, "carry", buffer, lambda: [window(8), window(9)], RunClock(policy.limits.run_wall_s)
     )
+
+
+class Spent:
+    """A backend that has no child to give."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def probe(self, policy: Policy) -> IsolationReport:
+        raise NotImplementedError
+
+    def spawn(self, spec: SpawnSpec) -> Scripted:
+        raise FaultError(self.code, "gone")
 
 
 def doubles(answer: Any) -> list[float]:
@@ -334,3 +368,59 @@ def test_no_row_is_written_before_the_anchor_that_reveals_it(buffer: RevealBuffe
     assert seen == [0, 10, 20]
     seat.shut()
     seat.leave()
+
+
+def test_a_child_is_spawned_on_the_cpu_of_the_runs_slot(buffer: RevealBuffer) -> None:
+    """I-61, I-80."""
+    child = Scripted(polite)
+    seat = ChildSeat(child, Path("/nowhere"), Policy(), CONTEXT, "carry", buffer, list, RunClock(9.0), cpu=5)
+    seat.leave()
+    assert [spec.cpu for spec in child.specs] == [5]
+
+
+def test_a_zygote_that_gives_no_child_breaks_the_run_and_another_fault_does_not(buffer: RevealBuffer) -> None:
+    """I-32, I-73."""
+    for code, error in (("zygote_lost", RunBroken), ("plugin_broken", FaultError)):
+        with pytest.raises(error):
+            ChildSeat(Spent(code), Path("/nowhere"), Policy(), CONTEXT, "carry", buffer, list, RunClock(9.0))
+
+
+@pytest.mark.parametrize("methods", [("fit", "predict"), ("predict",)])
+def test_a_fit_is_timed_where_there_is_one(buffer: RevealBuffer, methods: tuple[str, ...]) -> None:
+    """I-35."""
+    seat = seated(Scripted(lambda r: encode(Loaded(r.seq, r.nonce, methods)) if isinstance(r, Load) else polite(r)), buffer)
+    assert (seat.fit_s is not None) == ("fit" in methods)
+    seat.leave()
+
+
+def test_every_answer_of_every_child_goes_into_the_runs_tally(buffer: RevealBuffer) -> None:
+    """I-56: those that are read without decoding too."""
+    tally, sent = Tally(), 0
+    for _ in range(2):
+        child = Scripted(on_step(half))
+        seat = ChildSeat(child, Path("/nowhere"), Policy(), CONTEXT, "carry", buffer, list, RunClock(9.0), tally=tally)
+        seat.open(0, window())
+        for anchor in range(3):
+            seat.ask(anchor)
+        seat.leave()
+        answered = [r for r in child.requests if not isinstance(r, Hello | Bye)]
+        sent += len(READY) + sum(len(polite(request)) for request in answered)
+    assert tally.sent_bytes == sent
+
+
+def test_a_run_that_has_sent_its_share_floods(buffer: RevealBuffer) -> None:
+    """I-56."""
+    tally = Tally()
+    seat = ChildSeat(Scripted(polite), Path("/nowhere"), Policy(), CONTEXT, "carry", buffer, list, RunClock(9.0), tally=tally)
+    seat.open(0, window())
+    tally.sent_bytes = tally.cap_bytes - 1
+    with pytest.raises(RunBroken, match="flood"):
+        seat.ask(0)
+
+
+def test_a_control_that_fails_because_the_zygote_is_gone_is_a_lost_zygote(buffer: RevealBuffer) -> None:
+    """I-32: the child finds its parent dead before anybody else does."""
+    child = Scripted(polite, first=encode(SetupFailed("parent", 3, "gone")))
+    child.usage = lambda: Usage("zygote_lost")  # type: ignore[method-assign]  # what a child without a supervisor says
+    with pytest.raises(RunBroken, match="zygote_lost"):
+        seated(child, buffer)

@@ -17,14 +17,25 @@ from blindcast.reveal import Reveal, ready
 from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker
 from blindcast.wire import ChildSeat, RunClock
+from blindcast_isolation.backend import Backend
+from blindcast_isolation.bwrap import Bubblewrap
 from blindcast_isolation.hook import Hook
+from blindcast_isolation.landlock import Landlock
 from blindcast_isolation.privdrop import PrivDrop
+from blindcast_isolation.userns import UserNamespaces
 
 GRID = Grid(60, 4)
 COLUMNS = ("bid", "ask", "weight")
 ROWS = 40
 
-Backend = Hook | PrivDrop
+BACKENDS: dict[str, type[Backend]] = {
+    "privdrop": PrivDrop,
+    "userns": UserNamespaces,
+    "bwrap": Bubblewrap,
+    "landlock": Landlock,
+    "hook": Hook,
+}
+NEEDED_IN_CI = ("privdrop", "userns", "bwrap")
 
 
 @frozen(eq=False)
@@ -54,23 +65,46 @@ def window(seed: int) -> Reveal:
     return ready(Blinded(COLUMNS, ladder, events, path, until, until))
 
 
-@pytest.fixture(scope="session")
-def hook() -> Iterator[Hook]:
-    backend = Hook()
-    yield backend
-    backend.close()
+def opened(name: str) -> Iterator[Backend]:
+    """A backend that is available here; a skip with its reason, or in CI a failure, where it is not."""
+    backend = BACKENDS[name]()
+    try:
+        report = backend.probe(Policy())
+        if not report.available:
+            if os.environ.get("CI") == "true" and name in NEEDED_IN_CI:
+                pytest.fail(f"{name} is not available in CI: {report.reason}")
+            pytest.skip(f"{name} is not available here: {report.reason}")
+        yield backend
+    finally:
+        backend.close()
 
 
 @pytest.fixture(scope="session")
-def privdrop() -> Iterator[PrivDrop]:
-    if os.geteuid() != 0:
-        pytest.skip("privdrop needs root")
-    backend = PrivDrop()
-    yield backend
-    backend.close()
+def hook() -> Iterator[Backend]:
+    yield from opened("hook")
 
 
-@pytest.fixture(params=["hook", "privdrop"])
+@pytest.fixture(scope="session")
+def privdrop() -> Iterator[Backend]:
+    yield from opened("privdrop")
+
+
+@pytest.fixture(scope="session")
+def userns() -> Iterator[Backend]:
+    yield from opened("userns")
+
+
+@pytest.fixture(scope="session")
+def bwrap() -> Iterator[Backend]:
+    yield from opened("bwrap")
+
+
+@pytest.fixture(scope="session")
+def landlock() -> Iterator[Backend]:
+    yield from opened("landlock")
+
+
+@pytest.fixture(params=list(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> Backend:
     found: Backend = request.getfixturevalue(request.param)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import numpy as np
 import psutil
 import pytest
 
+from blindcast.errors import DeniedError
 from blindcast.local import LocalSeat
-from blindcast.records import Grid, Limits, Policy
+from blindcast.records import Grid, Limits, Policy, SpawnSpec
 from blindcast.reveal import Reveal
 from blindcast.view import Context
 from blindcast.walk import Walker
+from blindcast_isolation.backend import Backend
 from blindcast_isolation.hook import WARNING, Hook
 from blindcast_isolation.privdrop import PrivDrop
 
-Backend = Hook | PrivDrop
 Go = Callable[..., Any]
 
 HONEST = """
@@ -246,12 +248,17 @@ def test_a_child_holds_five_descriptors_and_the_constant_environment(backend: Ba
     assert "BLINDCAST" not in run.output
 
 
-def test_no_predictor_runs_as_uid_0(backend: Backend, walk: Go) -> None:
-    """I-05, I-16."""
-    run = walk(backend, body("print('uid', os.getuid(), os.geteuid(), os.getgid())", "return 0.0"), targets=1)
-    uid = int(run.output.split()[1])
-    assert uid != 0
-    assert uid in range(61000, 62000) if os.geteuid() == 0 else uid == os.getuid()
+def test_no_predictor_runs_as_uid_0(backend: Backend, seated: Callable[[Backend, str], Any]) -> None:
+    """I-05, I-16: as the host sees it."""
+    seat = seated(backend, body("return 0.0"))
+    try:
+        fdinfo = Path(f"/proc/self/fdinfo/{seat._child.pidfd}").read_text()
+        pid = next(int(row.split()[1]) for row in fdinfo.splitlines() if row.startswith("Pid:"))
+        uids = psutil.Process(pid).uids()
+    finally:
+        seat.leave()
+    assert 0 not in uids
+    assert set(uids) <= (set(range(61000, 62000)) if os.geteuid() == 0 else {os.getuid()})
 
 
 def test_random_states_are_set_to_the_seed(backend: Backend, walk: Go) -> None:
@@ -314,15 +321,35 @@ def test_the_hook_says_that_it_is_a_tripwire(capsys: pytest.CaptureFixture[str],
     assert capsys.readouterr().err == f"{WARNING}\n"
 
 
-def test_a_probe_reports_each_control_and_the_class_tripwire(backend: Backend) -> None:
-    """I-01, I-06: until seccomp is built nothing is of class kernel."""
+def test_a_probe_reports_each_control_and_its_class(backend: Backend) -> None:
+    """I-01, I-02, I-06: `hook` is a tripwire, the others are of class kernel."""
     report = backend.probe(Policy())
     states = {control.id: control.state for control in report.controls}
     assert report.available
-    assert report.classed == "tripwire"
+    assert report.classed == ("tripwire" if backend.design.name == "hook" else "kernel")
     assert {states[c] for c in ("fds", "env", "rlimits", "no-new-privs", "hook", "seals")} == {"active"}
-    assert states["seccomp"] == "unavailable"
-    assert all(c.state != "unavailable" or c.detail for c in report.controls)
+    assert states.get("seccomp", "active") == "active"
+    assert all(c.state == "active" or c.detail for c in report.controls)
+
+
+@pytest.mark.parametrize("control", ["seccomp", "undumpable", "rlimits", "uid-drop"])
+def test_a_backend_without_a_required_control_is_not_available(privdrop: Backend, control: str) -> None:
+    """I-01, section 2: a failed required control means unavailable."""
+    backend = PrivDrop(without=(control,))
+    try:
+        report = backend.probe(Policy())
+    finally:
+        backend.close()
+    assert not report.available
+    assert control in report.reason
+
+
+def test_a_raw_root_inside_what_a_child_can_read_is_refused(backend: Backend, submission: Callable[[str], Path], tmp_path: Path) -> None:
+    """I-23, through a symlink too."""
+    (tmp_path / "raw").symlink_to(Path(sys.prefix, "lib"))
+    with open("/dev/null") as null, pytest.raises(DeniedError) as refused:
+        backend.spawn(SpawnSpec(submission(body("return 0.0")), null.fileno(), 0, Policy(raw_roots=(tmp_path / "raw",))))
+    assert refused.value.code == "raw_root_exposed"
 
 
 def test_privdrop_hides_the_host_where_it_may_make_namespaces(privdrop: PrivDrop, walk: Go) -> None:
