@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +46,7 @@ class Predictor:
             if libc.fork() == 0:
                 libc.setsid()
                 time.sleep(60)
-        open("/dev/null")
-        return 0.5
+        return [0.5, 0.5]
 """
 
 
@@ -135,10 +134,8 @@ class Bench:
         """Seconds from the decision to kill until a tree of fifty is gone."""
         seat = self.seat(backend)
         seat.open(0, self.reveal)
-        try:
+        with suppress(Exception):  # the answer is one too many: its fifty stand
             seat.ask(0)
-        except Exception:  # the file it opens is not there: its fifty stand
-            pass
         child = seat._child
         assert child is not None
         started = time.perf_counter()

@@ -61,7 +61,7 @@ class Tally:
         the curves alone are 61 MiB.
 
         >>> Tally.of(15, 96).cap_bytes >> 20, Tally.of(400, 96).cap_bytes >> 20
-        (32, 71)
+        (32, 69)
         """
         curves = targets * (8 * steps * (steps + 1) // 2 + steps * _FRAME_BYTES)
         return cls(max(ANSWERS_BYTES, curves + targets * _START_BYTES + LOGS_PER_RUN * (LOG_BYTES + _FRAME_BYTES)))

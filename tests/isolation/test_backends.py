@@ -373,3 +373,29 @@ def test_privdrop_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     report = PrivDrop().probe(Policy())
     assert not report.available
     assert report.reason == "not started by root"
+
+
+def test_what_was_found_unavailable_starts_no_child_afterwards(monkeypatch: pytest.MonkeyPatch, submission: Callable[[str], Path]) -> None:
+    """I-01, I-04: never a weaker child, though the probe has been made and told before."""
+    backend = PrivDrop()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not backend.probe(Policy()).available
+    monkeypatch.undo()
+    with pytest.raises(DeniedError, match="isolation privdrop is not available here: not started by root"):
+        backend.spawn(SpawnSpec(submission("class Predictor: ..."), 0, 0, Policy()))
+
+
+def test_no_capability_is_left_to_be_gained(backend: Backend, seated: Callable[[Backend, str], Any]) -> None:
+    """I-10 step 8: the bounding set too, wherever the child could take from it."""
+    if backend.design.name == "hook" and os.geteuid() != 0:
+        pytest.skip("the hook takes no capability from an ordinary user")
+    seat = seated(backend, "class Predictor:\n    def predict(self, view): return 0.0\n")
+    try:
+        assert seat._child is not None
+        with open(f"/proc/self/fdinfo/{seat._child.pidfd}") as file:
+            pid = next(row.split()[1] for row in file if row.startswith("Pid:"))
+        with open(f"/proc/{pid}/status") as file:
+            sets = {row.split()[0]: int(row.split()[1], 16) for row in file if row.startswith("Cap")}
+    finally:
+        seat.leave()
+    assert set(sets.values()) == {0} or backend.design.name == "landlock"

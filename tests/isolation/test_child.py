@@ -69,6 +69,16 @@ def test_a_status_is_a_reason_of_the_closed_list(status: int, reason: str) -> No
     assert reason_of(status) == reason
 
 
+def test_a_supervisor_that_ends_with_an_unread_order_is_not_lost(given: Given) -> None:
+    """I-73: the kernel puts a reset in front of its last word; a child's end must not look like the host's fault."""
+    played = given()
+    played.child._ask_to_kill()
+    played.ends(signal.SIGKILL)
+    played.child.kill("step_deadline")
+    assert played.child.usage().reason == "step_deadline"
+    assert played.child.usage().cpu_s == 0.5
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "cpu_s", "told"),
     [

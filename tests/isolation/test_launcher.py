@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -76,3 +78,36 @@ def test_closing_ends_the_zygote(walk: Callable[..., Any]) -> None:
     backend.close()
     backend.close()
     assert process.poll() is not None
+
+
+def test_children_that_are_asked_for_at_once_hold_no_pipe_of_each_other(seated: Callable[[Hook, str], ChildSeat]) -> None:
+    """I-71: while a zygote still imports, orders wait in it; a supervisor that kept another's would hold up its end."""
+    backend = Hook()
+    try:
+        assert backend.probe(Policy()).available
+        with ThreadPoolExecutor(3) as pool:
+            seats = list(pool.map(lambda _: seated(backend, STILL), range(3)))
+        pipes, held = [], []
+        for seat in seats:
+            child = seat._child
+            assert child is not None
+            pipes.append({os.fstat(fd).st_ino for fd in (child.request, child.answer)})
+            held.append({file for pid in _above(child.pidfd) for file in _files(pid)})
+        for i, own in enumerate(held):
+            assert not any(own & other for j, other in enumerate(pipes) if j != i)
+        for seat in seats:
+            seat.leave()
+    finally:
+        backend.close()
+
+
+def _above(pidfd: int) -> list[int]:
+    """A child's process and its supervisor's."""
+    with open(f"/proc/self/fdinfo/{pidfd}") as file:
+        pid = next(int(row.split()[1]) for row in file if row.startswith("Pid:"))
+    with open(f"/proc/{pid}/stat") as file:
+        return [pid, int(file.read().rpartition(")")[2].split()[1])]
+
+
+def _files(pid: int) -> set[int]:
+    return {os.stat(f"/proc/{pid}/fd/{fd}").st_ino for fd in os.listdir(f"/proc/{pid}/fd")}

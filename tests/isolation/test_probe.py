@@ -17,7 +17,8 @@ from blindcast.frames import PROTOCOL, Ready
 from blindcast.records import IsolationReport, Policy
 from blindcast_isolation import linux, ruleset
 from blindcast_isolation.backend import Backend
-from blindcast_isolation.launcher import source_roots
+from blindcast_isolation.landlock import Landlock
+from blindcast_isolation.launcher import Launcher, source_roots
 from blindcast_isolation.probe import Answers, unequal
 from blindcast_isolation.witness import INTERPRETER
 
@@ -151,3 +152,16 @@ def test_the_version_of_landlock_stands_beside_its_measured_state(landlock: Back
     report: IsolationReport = landlock.probe(Policy())
     (control,) = [control for control in report.controls if control.id == "landlock"]
     assert (control.state, control.detail) == ("active", str(ruleset.version()))
+
+
+def test_a_backend_that_can_start_nothing_is_not_available_and_no_fault() -> None:
+    """I-03, I-07: the next one of the order is asked; bubblewrap without namespaces ends so."""
+    backend = Landlock()
+    backend._launcher = Launcher(("false",))
+    try:
+        reports = [backend.probe(Policy()) for _ in range(3)]  # where it ends first decides how it is found out
+    finally:
+        backend.close()
+    assert {report.available for report in reports} == {False}
+    assert all(report.reason for report in reports)
+    assert {control.state for report in reports for control in report.controls} <= {"failed", "unavailable"}

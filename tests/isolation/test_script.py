@@ -11,6 +11,7 @@ import pytest
 from blindcast.errors import DataError
 from blindcast.records import Limits, Policy
 from blindcast.workbench import CodeRun, run_code
+from blindcast.workspace import remove
 from blindcast_isolation.backend import Backend
 
 Run = Callable[..., CodeRun]
@@ -58,7 +59,8 @@ def test_a_workspace_lasts_from_call_to_call(run: Run) -> None:
     """I-86: it lasts for the session; modules in it are imported."""
     run("import os\nos.mkdir('kept')\nopen('kept/side.py', 'w').write('X = 4')\nopen('top.py', 'w').write('Y = 5')")
     done = run(
-        "import os, top\nos.rename('kept/side.py', 'moved.py')\nos.rmdir('kept')\nimport moved\nprint(top.Y + moved.X, sorted(os.listdir()))"
+        "import os, top\nos.rename('kept/side.py', 'moved.py')\nos.rmdir('kept')\nimport moved\n"
+        "print(top.Y + moved.X, sorted(os.listdir()))"
     )
     assert done.stdout == "9 ['moved.py', 'top.py']\n"
     assert [path for path, _ in done.changed] == ["moved.py"]
@@ -88,7 +90,8 @@ def test_the_walls_are_those_of_a_predictor(run: Run, session: Path, line: str) 
 def test_nothing_of_a_predictors_channel_is_open(run: Run) -> None:
     """I-85: no reveal buffer, no request pipe once started."""
     done = run(
-        "import os\nfound = []\nfor fd in range(64):\n    try:\n        os.fstat(fd); found.append(fd)\n    except OSError:\n        pass\nprint(found)"
+        "import os\nfound = []\nfor fd in range(64):\n    try:\n        os.fstat(fd); found.append(fd)\n"
+        "    except OSError:\n        pass\nprint(found)"
     )
     assert done.stdout == "[0, 1, 2]\n"
 
@@ -162,3 +165,30 @@ with open("forest.pickle", "rb") as file:
     )
     assert (done.reason, done.stdout) == ("ok", "(1,)\n")
     assert [path for path, _ in done.changed] == ["arrays.npz", "forest.pickle", "model.txt"]
+
+
+def test_a_temporary_file_can_be_had_in_the_workspace(run: Run) -> None:
+    """I-87: the tripwire lets `tempfile` ask for the folder itself."""
+    done = run("import tempfile\nwith tempfile.TemporaryFile(dir='.') as file:\n    file.write(b'x')\nprint('made')")
+    assert (done.reason, done.stdout) == ("ok", "made\n"), done.stderr
+
+
+def test_folders_nested_without_end_end_the_code_and_not_the_session(run: Run, session: Path) -> None:
+    """I-86: the count is bounded, and what was made can be removed."""
+    done = run(
+        """
+import os, time
+fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+for _ in range(2_000):
+    os.mkdir("d", 0o700, dir_fd=fd)
+    inner = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+    os.close(fd)
+    fd = inner
+time.sleep(30)
+"""
+    )
+    assert done.reason == "workspace"
+    with pytest.raises(DataError, match="cannot be counted"):
+        run("print(1)")
+    assert (session / "workspace").stat().st_uid == os.geteuid()
+    remove(session / "workspace")

@@ -143,7 +143,26 @@ def test_a_predictor_opens_for_reading_only(machine: str, flags: int, junk: int)
     """I-14: the kernel cuts the flags to 32 bits, so the upper half says nothing."""
     writes = flags & (os.O_WRONLY | os.O_RDWR | 0o100 | 0o1000 | 0o20000000)
     assert asked("openat", junk, junk, flags, junk, machine=machine) == (errno.EACCES if writes else ALLOW)
-    assert asked("openat", junk, junk, flags, junk, machine=machine, profile="code") == ALLOW
+
+
+@machines
+@settings(deadline=None)
+@given(flags=LONG | st.sampled_from([mode | more for mode in range(4) for more in (0, 0o100, 0o1000, 0o1100)]), junk=LONG)
+def test_code_opens_for_writing_but_empties_nothing_that_it_may_only_read(machine: str, flags: int, junk: int) -> None:
+    """I-87: Landlock before its third version lets O_TRUNC pass with O_RDONLY; a file without a name (O_TMPFILE) is counted by nobody."""
+    mode, empties, is_nameless = flags & 3, flags & 0o1000, flags & 0o20000000
+    refused = is_nameless or mode == 3 or (empties and mode == 0)
+    assert asked("openat", junk, junk, flags, junk, machine=machine, profile="code") == (errno.EACCES if refused else ALLOW)
+
+
+@profiles
+@machines
+@settings(deadline=None)
+@given(operation=WORD, junk=LONG)
+def test_a_thread_waits_and_wakes_within_its_own_process_only(machine: str, profile: Profile, operation: int, junk: int) -> None:
+    """I-14: without FUTEX_PRIVATE_FLAG those who map one file wait at one place, whatever namespaces they are in."""
+    answer = ALLOW if operation & 0x80 else errno.EAGAIN
+    assert asked("futex", junk, operation, junk, machine=machine, profile=profile) == answer
 
 
 @pytest.mark.parametrize("flag", [1, 2, 3, 0o100, 0o1000, 0o20000000, 0o20200000, 0o102, 1 | 1 << 32])

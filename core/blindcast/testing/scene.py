@@ -12,7 +12,7 @@ from attrs import field, frozen
 from blindcast.buffer import RevealBuffer
 from blindcast.contracts import Child, Isolation
 from blindcast.local import LocalSeat
-from blindcast.records import Blinded, Grid, IsolationReport, Limits, Policy, SpawnSpec
+from blindcast.records import Blinded, Grid, IsolationReport, Policy, SpawnSpec
 from blindcast.reveal import Reveal, ready
 from blindcast.view import Context
 from blindcast.walk import RunBroken, Walked, Walker

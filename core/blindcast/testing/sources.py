@@ -94,7 +94,7 @@ class Predictor:
     def predict(self, view):
         cores = CORES or len(os.sched_getaffinity(0))
         values = np.random.default_rng(1).normal(size=100_003).astype("f4")
-        parts = [np.add.reduce(part) for part in np.array_split(values, cores)]
+        parts = [np.cumsum(part)[-1] for part in np.array_split(values, cores)]
         return float(np.tanh(sum(parts, np.float32(0)) / 1e3))
 """
 

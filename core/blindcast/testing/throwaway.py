@@ -21,6 +21,9 @@ __all__ = ["elsewhere", "order_of"]
 LIMIT_S: Final = 120.0  # of one check, on a busy machine
 NAMESPACE: Final = ("--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--mount-proc", "--kill-child", "--propagation", "private")
 
+# What is quarantined or left there is of no matter to this host; only root keeps something there.
+COVERED: Final = ("sh", "-c", 'mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=1777 none /dev/shm; exec "$@"', "sh")
+
 
 def elsewhere(subject: Subject, ids: Sequence[str]) -> list[Result]:
     """The results of some isolation checks of an installed backend, run in one throw-away namespace.
@@ -30,9 +33,10 @@ def elsewhere(subject: Subject, ids: Sequence[str]) -> list[Result]:
     unshare = shutil.which("unshare")
     if unshare is None:
         raise Skip("no throw-away namespace: there is no `unshare` here")
-    user = () if os.geteuid() == 0 else ("--user", "--map-current-user")
+    user, before = ((), COVERED) if os.geteuid() == 0 else (("--user", "--map-current-user"), ())
     with _folder() as folder, _group() as group:
-        argv = [unshare, *user, *NAMESPACE, sys.executable, "-m", "blindcast.testing.throwaway", order_of(subject, ids, group)]
+        own = [sys.executable, "-m", "blindcast.testing.throwaway", order_of(subject, ids, group)]
+        argv = [unshare, *user, *NAMESPACE, *before, *own]
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": folder}
         done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=LIMIT_S * len(ids), check=False)
     if done.returncode != 0 or not done.stdout.strip():

@@ -84,6 +84,8 @@ FACTS: Final[dict[str, Fact]] = {
     "netns": _namespace("net"),
     "ipcns": _namespace("ipc"),
     "utsns": _namespace("uts"),
-    "pidns": lambda _place, status: len(status["NSpid"].split()) > len(Path("/proc/self/status").read_text().partition("NSpid:")[2].split("\n")[0].split()),
+    "pidns": lambda _place, status: (
+        len(status["NSpid"].split()) > len(Path("/proc/self/status").read_text().partition("NSpid:")[2].split("\n")[0].split())
+    ),
     "cgroup-kill": _group,
 }

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 from attrs import asdict, evolve, frozen
 
 from blindcast.contracts import Child
-from blindcast.errors import DeniedError
+from blindcast.errors import DeniedError, FaultError
+from blindcast.printable import printable
 from blindcast.records import Control, IsolationReport, Policy, SpawnSpec
 from blindcast_isolation.hazards import hazards
 from blindcast_isolation.launcher import Launcher
@@ -51,6 +52,7 @@ class Backend:
         self._without = frozenset(without)
         self._launcher = Launcher(environ=os.environ if "env" in self._without else ENVIRONMENT)
         self._probed: Probed | None = None
+        self._against = ""  # why no child may be had, by the last probe; empty where it may
 
     def probe(self, policy: Policy) -> IsolationReport:
         """What is in force here, tried by doing the forbidden thing; leaves nothing behind."""
@@ -59,15 +61,23 @@ class Backend:
         wanted = tuple(name for name in dict.fromkeys((*required, *design.either, *design.added)) if name not in self._without)
         against = self.lacks(is_root=is_root)
         if against:
-            probed = Probed({name: Control(name, "unavailable", against) for name in wanted}, (), against)
+            probed = _none(wanted, "unavailable", against)
         else:
-            probed = measure(self.spawning(), policy, wanted, frozenset(wanted) - set(required) - {"hook"}, design.given)
+            probed = self._measured(policy, wanted, required)
         off = {name: Control(name, "failed", "switched off, to see what then works") for name in self._without}
         self._probed = probed = probed.told(off)
         report = describe(design.name, design.classed, probed, (*required, *design.either, *design.added), required, design.either)
+        self._against = report.reason
         spoilt = quarantined()
         warned = hazards(policy.raw_roots, os.environ, spoilt, is_root=is_root)
         return evolve(report, detail={**report.detail, "warnings": warned, "quarantined": [asdict(uid) for uid in spoilt]})
+
+    def _measured(self, policy: Policy, wanted: tuple[str, ...], required: tuple[str, ...]) -> Probed:
+        """What a child of ours has; nothing, with the reason, where none can be started."""
+        try:
+            return measure(self.spawning(), policy, wanted, frozenset(wanted) - set(required) - {"hook"}, self.design.given)
+        except FaultError as fault:
+            return _none(wanted, "failed", printable(fault.what))
 
     @property
     def in_force(self) -> tuple[str, ...]:
@@ -88,16 +98,21 @@ class Backend:
         Raises DeniedError `isolation_unavailable`, `raw_root_exposed`, `uid_slots_spent` or `setup:<control>`, FaultError `zygote_lost`.
         """
         if self._probed is None:
-            said = self.probe(spec.policy)
-            if self._probed is None or not (said.available or self._without):
-                raise DeniedError(
-                    "isolation_unavailable",
-                    f"isolation {self.design.name} is not available here: {said.reason}",
-                    expected="every control that the backend requires",
-                    do="`blindcast isolation show` says what each backend lacks here",
-                )
-        return self.spawning().spawn(spec, self._probed.in_force)
+            self.probe(spec.policy)
+        if self._against and not self._without:
+            raise DeniedError(
+                "isolation_unavailable",
+                f"isolation {self.design.name} is not available here: {self._against}",
+                expected="every control that the backend requires",
+                do="`blindcast isolation show` says what each backend lacks here",
+            )
+        return self.spawning().spawn(spec, self.in_force)
 
     def close(self) -> None:
         """End the zygote. Safe to repeat."""
         self._launcher.close()
+
+
+def _none(wanted: tuple[str, ...], state: Literal["unavailable", "failed"], why: str) -> Probed:
+    """Nothing is in force, and why."""
+    return Probed({name: Control(name, state, why) for name in wanted}, (), why)

@@ -26,8 +26,13 @@ def isolation() -> None:
 @click.option("--backend", "backends", multiple=True, metavar="NAME", help="This backend alone; repeat for several.")
 @click.option("--attack", "attacks", multiple=True, metavar="ID|FILE", help="This attack alone, or anyone's predictor; repeat for several.")
 @click.option("--quick", "is_quick", is_flag=True, help="Ten attacks instead of all.")
-def test(backends: tuple[str, ...], attacks: tuple[str, ...], is_quick: bool) -> Answer:
+@click.option("--mutate", "is_mutating", is_flag=True, help="Switch each control off in turn, instead: its witness must get through.")
+def test(backends: tuple[str, ...], attacks: tuple[str, ...], is_quick: bool, is_mutating: bool) -> Answer:
     """Run the attack corpus under each backend and compare the verdicts with those expected, in throw-away namespaces."""
+    if is_mutating:
+        if attacks or is_quick:
+            raise click.UsageError("--mutate tries the controls' own witnesses: it takes neither --attack nor --quick")
+        return _mutated(backends)
     from blindcast_isolation.corpus import table
     from blindcast_isolation.corpus.launch import arms, launch
     from blindcast_isolation.corpus.rows import QUICK, QUICK_VARIANTS, find, rows
@@ -49,6 +54,16 @@ def test(backends: tuple[str, ...], attacks: tuple[str, ...], is_quick: bool) ->
     is_long = any(not row.cells for row in chosen)  # a stranger's predictor: all that is known of it is its variants
     found = table.data(columns)
     return Answer(found, table.text(columns, is_long=is_long), exit_code=0 if found["ok"] else 1)
+
+
+def _mutated(backends: tuple[str, ...]) -> Answer:
+    from blindcast_isolation import mutation
+    from blindcast_isolation.corpus.launch import arms, mutate
+
+    wanted = [arm for arm in arms(backends) if not arm.is_again and arm.backend != "hook"]
+    columns = {arm.title: column for arm, column in mutate(wanted).items()}
+    is_proved = all(row["ok"] for column in columns.values() for row in column["mutations"])
+    return Answer({"ok": is_proved, "columns": columns}, mutation.text(columns), exit_code=0 if is_proved else 1)
 
 
 isolation.add_command(show)

@@ -66,7 +66,7 @@ STEPS: Final = (
     Step("affinity", Locking.be_nice, is_always=True),
     Step("uid-drop", Locking.drop_uid, witness.uid, ("mountns", "landlock", "seccomp")),
     Step("uid-drop", Locking.refuse_root, is_always=True),
-    Step("caps", lambda _child: linux.drop_capabilities(), witness.capabilities, ("seccomp", "uid-drop", "landlock")),
+    Step("caps", Locking.drop_capabilities, witness.capabilities, ("seccomp", "uid-drop", "landlock")),
     Step("no-new-privs", lambda _child: linux.forbid_new_privileges(), witness.privileges, ("seccomp", "mountns", *LANDLOCK, "caps")),
     Step("undumpable", lambda _child: linux.forbid_dumps(), witness.dumps, ("seccomp", "mountns", "landlock", "pidns", "uid-drop")),
     Step("kill", Locking.die_with_parent, is_always=True),

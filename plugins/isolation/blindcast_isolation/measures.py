@@ -6,8 +6,8 @@ import fcntl
 import os
 import resource
 import socket
-import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from attrs import define, field
@@ -38,7 +38,8 @@ class Locking:
 
     def place(self, output: int, request: int, answer: int, buffer: int) -> None:
         """The table of I-11, with the buffer behind it until it is mapped. What else is open stays so."""
-        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, _ABOVE) for fd in (0, output, output, request, answer, buffer)]  # a zygote's 0 is /dev/null
+        null = os.open(os.devnull, os.O_RDONLY) if os.path.exists(os.devnull) else 0  # a zygote's 0 is one, but all its children share it
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, _ABOVE) for fd in (null, output, output, request, answer, buffer)]
         for target, fd in enumerate(high):
             os.dup2(fd, target)
             os.close(fd)
@@ -133,6 +134,12 @@ class Locking:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
 
+    def drop_capabilities(self) -> None:
+        """Step 8: all sets, the bounding one too where the child may still take from it (with a slot it has gone with the uid)."""
+        with suppress(PermissionError):
+            linux.drop_bounding_set()
+        linux.drop_capabilities()
+
     def refuse_root(self) -> None:
         """Here nobody is uid 0 any more (I-05); a probe of one control may be."""
         if 0 in os.getresuid() and not self.order.act:
@@ -172,8 +179,7 @@ class Locking:
         seccomp.install(seccomp.program("code" if self.order.task == "code" else "predictor"))
 
     def set_hook(self) -> None:
-        """The tripwire, which explains what the others refuse, and a command line that says nothing of the host."""
-        sys.argv = sys.orig_argv = ["predictor"]
+        """The tripwire, which explains what the others refuse."""
         advise(writes=bool(self.order.workspace))
         set_tripwire(readable(self.order), self.writable())
 

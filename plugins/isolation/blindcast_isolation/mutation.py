@@ -5,17 +5,23 @@ The witnesses do forbidden things, so this runs inside a throw-away namespace on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from attrs import frozen
 
 from blindcast.buffer import RevealBuffer
 from blindcast.records import Policy
 from blindcast_isolation.backend import Backend
+from blindcast_isolation.landlock import Landlock
 from blindcast_isolation.lockdown import DONE, STEPS, Step
+from blindcast_isolation.privdrop import PrivDrop
 from blindcast_isolation.probe import tried
+from blindcast_isolation.userns import UserNamespaces
 
-__all__ = ["Mutation", "mutations"]
+__all__ = ["Mutation", "column", "mutations", "text"]
+
+KINDS: Final[Mapping[str, type[Backend]]] = {"privdrop": PrivDrop, "userns": UserNamespaces, "landlock": Landlock}
 
 
 @frozen
@@ -32,17 +38,9 @@ class Mutation:
         """Whether this control, and no other, is what stopped the act."""
         return not self.with_it and self.without_it.startswith(DONE)
 
-    @property
-    def line(self) -> str:
-        """What was seen, in words."""
-        behind = f" ({', '.join(self.off)} off)" if self.off else ""
-        return f"{self.control}{behind}: with it {self.with_it or 'stopped'}; without it {self.without_it or 'stopped'}"
-
 
 def mutations(kind: type[Backend], policy: Policy) -> Iterator[Mutation]:
-    """Both arms of every control that has a witness and is in force here. None where another program made the walls."""
-    if kind.design.given:
-        return
+    """Both arms of every control that has a witness and is in force here."""
     backend = kind()
     try:
         backend.probe(policy)
@@ -78,3 +76,28 @@ def _word(backend: Backend, control: str, controls: tuple[str, ...], policy: Pol
     if said.failed is not None:
         return f"no child: {said.failed.control}: {said.failed.text}"
     return said.words.get(control, "the witness said nothing")
+
+
+def column(name: str, uid_range: tuple[int, int]) -> dict[str, Any]:
+    """One backend's mutations as a plain table; `available` is whether there are any."""
+    if name not in KINDS:
+        return {"available": False, "reason": "its walls are not of this table's making: none can be switched off", "mutations": []}
+    found = list(mutations(KINDS[name], Policy(uid_range=uid_range)))
+    rows = [{"control": one.control, "off": one.off, "with": one.with_it, "without": one.without_it, "ok": one.is_proved} for one in found]
+    return {"available": bool(rows), "reason": "" if rows else "not available here", "mutations": rows}
+
+
+def text(columns: Mapping[str, Mapping[str, Any]]) -> str:
+    """What people read: each control, what was seen with it and without it."""
+    lines = []
+    for title, one in columns.items():
+        lines.append(title if one["available"] else f"{title}: {one['reason']}")
+        for row in one["mutations"]:
+            off = f"  (off in both: {', '.join(row['off'])})" if row["off"] else ""
+            seen = (
+                f"stopped; without it {row['without']}"
+                if row["ok"]
+                else f"with it {row['with'] or 'stopped'}; without it {row['without'] or 'stopped'}"
+            )
+            lines.append(f"  {'ok ' if row['ok'] else 'NOT'} {row['control']:<15} {seen}{off}")
+    return "\n".join(lines) + "\n"

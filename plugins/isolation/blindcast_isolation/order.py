@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import Final
 
 import msgspec
 
-__all__ = ["ENVIRONMENT", "Ending", "Order", "Started", "ending_of", "order_of"]
+__all__ = ["ENVIRONMENT", "Ending", "Order", "Started", "ending_of", "forget", "order_of"]
 
 ENVIRONMENT: Final = {
     "HOME": "/",
@@ -67,3 +69,21 @@ class Ending(msgspec.Struct, frozen=True):
 
 order_of = msgspec.msgpack.Decoder(Order).decode
 ending_of = msgspec.msgpack.Decoder(Ending).decode
+
+
+def forget(order: Order) -> None:
+    """Blank, in place, the host's paths that a locked-down child needs no more: what it runs may read all of its own memory.
+
+    Whoever still holds the order, the frames below the submission's say, holds blanks.
+    """
+    inner = (order.workspace, order.data) if "mountns" in order.controls else ()
+    for text in (order.submission, order.cgroup, *order.raw, *order.closed, *inner):
+        if len(text) > 1:  # shorter ones are the interpreter's own, one for all
+            _blank(text)
+
+
+def _blank(text: str) -> None:
+    """Overwrite the characters of a string that was decoded from an order: they end the object, behind a head of its kind."""
+    widest = max(map(ord, text))
+    head = sys.getsizeof("") - 1 if widest < 0x80 else sys.getsizeof("\x80") - 2 if widest < 0x100 else sys.getsizeof("\u0100") - 4
+    ctypes.memset(id(text) + head, 0, len(text) * (1 if widest < 0x100 else 2 if widest < 0x1_0000 else 4))

@@ -27,9 +27,10 @@ SETUP_FAILED: Final = 70  # exit status of a child that could not be locked down
 STUCK_S: Final = 5.0
 
 
-def supervise(order: Order, line: socket.socket, answer: int, others: tuple[int, ...], child: Callable[[], NoReturn]) -> NoReturn:
+def supervise(
+    order: Order, line: socket.socket, answer: int, others: tuple[int, ...], child: Callable[[], NoReturn], zygote: int
+) -> NoReturn:
     """Fork a child that runs `child`, watch over it, and exit when its whole tree is gone."""
-    parent = os.getppid()
     linux.die_with_parent()
     linux.become_reaper()
     outer = {name for name in ("userns", "pidns") if name in order.controls} - set(order.given)
@@ -43,7 +44,7 @@ def supervise(order: Order, line: socket.socket, answer: int, others: tuple[int,
             control = "pidns"
             linux.unshare(linux.CLONE["pidns"])
         control = "kill"
-        if os.getppid() != parent:
+        if os.getppid() != zygote:
             raise ProcessLookupError("the zygote is gone")
         pid = os.fork()
     except (OSError, ValueError) as error:
@@ -131,8 +132,12 @@ def _end(order: Order, pid: int, pidfd: int, line: socket.socket) -> None:
         else:
             _kill_children()
     ending = Ending(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
-    with suppress(OSError):
+    try:
         line.send(msgspec.msgpack.encode(ending))
+    except OSError:  # the server is gone: nobody else takes the group away
+        if order.cgroup and order.kill == "cgroup":
+            with suppress(OSError):
+                os.rmdir(order.cgroup)
 
 
 def _lives(order: Order) -> bool:

@@ -93,7 +93,7 @@ def set_tripwire(readable: Sequence[str], writable: Sequence[str] = ()) -> None:
             path, _mode, flags = args
             if isinstance(path, str | bytes):
                 is_writing = isinstance(flags, int) and flags & _WRITES
-                if is_writing and not absolute(fspath(path)).startswith(workspaces):
+                if is_writing and not f"{absolute(fspath(path))}/".startswith(workspaces):  # a temporary file asks for its folder
                     refuse(NO_FILE, fspath(path))
                 check_read(path)
         elif event in rules:

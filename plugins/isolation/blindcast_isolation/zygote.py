@@ -21,7 +21,7 @@ from blindcast.frames import PROTOCOL, Ready, SetupFailed, encode
 from blindcast.libraries import libraries
 from blindcast_isolation import linux, seccomp
 from blindcast_isolation.lockdown import ANSWER, NotInForce, lock
-from blindcast_isolation.order import Order, order_of
+from blindcast_isolation.order import Order, forget, order_of
 from blindcast_isolation.supervisor import SETUP_FAILED, supervise
 
 __all__ = ["serve"]
@@ -106,6 +106,7 @@ def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket, 
         if threads > MAX_THREADS:
             raise RuntimeError(f"the zygote has {threads} threads, {MAX_THREADS} are allowed")
     output, request, answer, buffer, line = fds
+    zygote = os.getpid()
 
     def child() -> NoReturn:
         _child(order, output, request, answer, buffer, libpython)
@@ -117,7 +118,7 @@ def _fork(order: Order, fds: Sequence[int], libpython: str, own: socket.socket, 
                 os.close(fd)
             held.clear()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            supervise(order, socket.socket(fileno=line), answer, (output, request, buffer), child)
+            supervise(order, socket.socket(fileno=line), answer, (output, request, buffer), child, zygote)
         except BaseException:
             traceback.print_exc()  # seen with BLINDCAST_TRACE
         finally:
@@ -134,6 +135,8 @@ def _child(order: Order, output: int, request: int, answer: int, buffer: int, li
             place = answer if failure.control == "fds" else ANSWER
             os.write(place, encode(SetupFailed(failure.control, failure.errno, failure.text[:2_000])))
             os._exit(SETUP_FAILED)
+        forget(order)
+        sys.argv, sys.orig_argv = [order.entry], [sys.executable]  # the zygote's own say where the server is installed
         os.write(ANSWER, encode(Ready(PROTOCOL, sys.version, libpython, order.controls)))
         if order.task == "probe":
             os._exit(0)

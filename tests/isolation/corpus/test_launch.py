@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from blindcast.errors import BlindcastError, DeniedError
+from blindcast_isolation.corpus import inside, namespace
+from blindcast_isolation.corpus import launch as launching
 from blindcast_isolation.corpus.honest import compared
 from blindcast_isolation.corpus.inside import outermost
-from blindcast_isolation.corpus.launch import UID_RANGE, arms
+from blindcast_isolation.corpus.launch import UID_RANGE, Arm, arms
 from blindcast_isolation.corpus.rows import stranger
 
 
@@ -71,3 +74,27 @@ def test_anyones_predictor_is_a_row_that_expects_nothing(tmp_path: Path) -> None
     row = stranger(tmp_path / "mine.py")
     assert (row.id, row.cells, row.cell("P"), row.variants) == ("mine.py", "", "", ())
     assert "class Predictor" in row.text
+
+
+def test_without_a_namespace_the_launcher_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """I-92: nothing hostile is started then."""
+
+    def enter(_: object) -> int:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(namespace, "enter", enter)
+    monkeypatch.setattr(inside, "_group", str)
+    reading, writing = os.pipe()
+    os.write(writing, b"{}")
+    os.close(writing)
+    assert inside.main(reading, -1) == inside.NO_NAMESPACE == DeniedError.exit_code
+    assert "no_throwaway_namespace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "code"), [(5, "no_throwaway_namespace"), (1, "corpus_failed"), (0, "corpus_failed")])
+def test_a_server_that_gave_no_answer_is_told(monkeypatch: pytest.MonkeyPatch, status: int, code: str) -> None:
+    """I-92."""
+    monkeypatch.setattr(launching, "_asked", lambda *_: (status, ""))
+    with pytest.raises(BlindcastError) as caught:
+        launching.launch([Arm("hook")], [])
+    assert caught.value.code == code

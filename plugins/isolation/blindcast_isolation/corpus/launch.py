@@ -20,7 +20,7 @@ from blindcast_isolation.corpus.honest import compared, curves
 from blindcast_isolation.corpus.inside import NO_NAMESPACE, outermost
 from blindcast_isolation.corpus.rows import Row, plain, rows
 
-__all__ = ["Arm", "arms", "launch"]
+__all__ = ["Arm", "arms", "launch", "mutate"]
 
 UID_RANGE: Final = (61_900, 61_999)  # the end of the default's: servers outside take the lowest first
 _COLUMNS: Final = 7  # that root measures
@@ -117,8 +117,25 @@ def _column(arm: Arm, tried: Sequence[Row], control: Row, variants: int | None, 
         "control": plain(control),
         "variants": variants,
         "is_talking": is_talking,
-        "roots": _roots(),
     }
+    return _answered(arm, order, is_talking)
+
+
+def mutate(wanted: Sequence[Arm], told: Callable[[Arm, dict[str, Any]], object] = lambda *_: None) -> dict[Arm, dict[str, Any]]:
+    """Each backend's controls switched off in turn, as `mutation.column` tells it, two backends at a time (I-93)."""
+
+    def one(arm: Arm) -> tuple[Arm, dict[str, Any]]:
+        done = _answered(arm, {"backend": arm.backend, "uid": arm.uid, "uid_range": arm.uid_range, "mutates": True}, is_talking=False)
+        told(arm, done)
+        return arm, done
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(pool.map(one, wanted))
+
+
+def _answered(arm: Arm, order: dict[str, Any], is_talking: bool) -> dict[str, Any]:
+    """What the server of an order says, in a namespace of its own. Raises DeniedError, FaultError `corpus_failed`."""
+    order = order | {"roots": _roots()}
     with tempfile.TemporaryFile("w+") as said:
         code, text = _asked(json.dumps(order), None if is_talking else said)
         said.seek(0)
