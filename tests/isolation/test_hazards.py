@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
 
-from blindcast_isolation.hazards import hazards, secrets_in
+from blindcast_isolation.hazards import hazards, homes_among, secrets_in
 from blindcast_isolation.slots import Quarantined
 
 
@@ -37,6 +39,12 @@ def test_an_open_raw_root_is_told(sysctls: Path, tmp_path: Path) -> None:
 def test_a_server_of_an_ordinary_user_is_told(sysctls: Path) -> None:
     (line,) = hazards([], {}, (), is_root=False, sysctls=sysctls)
     assert line.startswith("not started by root")
+
+
+def test_an_environment_that_is_a_home_is_named() -> None:
+    """I-20: what is bound whole is readable whole; a folder below a home is as it should be."""
+    home = os.path.realpath(pwd.getpwuid(0).pw_dir)
+    assert homes_among([home, f"{home}/venv", "/usr/lib"]) == [home]
 
 
 @pytest.mark.parametrize(("value", "word"), [(None, "absent"), ("0\n", "off")])

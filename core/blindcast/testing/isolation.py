@@ -25,7 +25,7 @@ from blindcast.testing import endings, sources
 from blindcast.testing.corpus import differing
 from blindcast.testing.kit import Check, Skip, Subject
 from blindcast.testing.scene import Ran, head_here, run
-from blindcast.testing.surroundings import alive, changed, left, surroundings
+from blindcast.testing.surroundings import alive, changed, left, strain, surroundings
 from blindcast.testing.throwaway import elsewhere
 from blindcast.testing.witnesses import facts_of
 
@@ -59,7 +59,7 @@ def probe_is_clean(isolation: Isolation, _folder: Path) -> None:
     """IS-01: the second probe is measured, so that the backend's own processes have started."""
     _report(isolation)
     before, processes = surroundings(), alive()
-    limit_s, best_s = PROBE_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), float("inf")
+    limit_s, best_s = PROBE_S * strain(), float("inf")
     for _ in range(PROBES):
         started = time.monotonic()
         isolation.probe(Policy())

@@ -137,6 +137,8 @@ def try_door(fork):
                 time.sleep(60)
         finally:
             os._exit(0)
+    if pid > 0:
+        os.waitpid(pid, 0)  # from here on the grandchild is on its own
 
 class Predictor:
     def predict(self, view):

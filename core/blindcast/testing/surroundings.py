@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["alive", "changed", "left", "own_group", "resident_bytes", "surroundings"]
+__all__ = ["alive", "changed", "left", "own_group", "resident_bytes", "strain", "surroundings"]
 
 _GROUPS: Final = "0::"  # how the line of the one hierarchy of version 2 begins in /proc/self/cgroup
 
@@ -67,6 +67,11 @@ def _groups() -> list[str]:
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """What differs, by name: as it was, as it is."""
     return {name: (was, after[name]) for name, was in before.items() if was != after[name]}
+
+
+def strain() -> float:
+    """How many times longer than alone something may take here: the load per processor, at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def resident_bytes() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from os import PathLike
@@ -10,9 +12,10 @@ from typing import Final
 
 from blindcast.printable import printable
 from blindcast_isolation.exposure import open_roots
+from blindcast_isolation.root import interpreter_paths
 from blindcast_isolation.slots import SLOTS, Quarantined
 
-__all__ = ["hazards", "secrets_in"]
+__all__ = ["hazards", "homes_among", "secrets_in"]
 
 SYSCTLS: Final = Path("/proc/sys")
 _STICKY: Final = ("protected_symlinks", "protected_hardlinks", "protected_regular", "protected_fifos")
@@ -46,8 +49,20 @@ def _hazards(
         yield "sticky-folder protection is off: set " + ", ".join(f"fs.{name}" for name in off) + " to 1"
     if named := secrets_in(environ):
         yield "the server's environment holds what looks like secrets: " + ", ".join(named) + "; unset what a run does not need"
+    for path in homes_among(interpreter_paths()):
+        yield f"the environment's prefix is the home folder {path}: every predictor can read all of it; make the environment a folder below"
     for uid in spoilt:
         yield f"uid {uid.uid} is quarantined: {uid.reason}; once that is gone, remove {SLOTS / str(uid.uid)}"
+
+
+def homes_among(paths: Iterable[str]) -> list[str]:
+    """The paths that are somebody's home folder.
+
+    >>> homes_among(["/usr/lib"])
+    []
+    """
+    homes = {os.path.realpath(user.pw_dir) for user in pwd.getpwall()} - {"/", "/nonexistent"}
+    return [path for path in paths if os.path.realpath(path) in homes]
 
 
 def secrets_in(environ: Mapping[str, str]) -> list[str]:

@@ -129,6 +129,9 @@ def end(order, pid, pidfd, line):
 supervisor._end = end
 """
 
+    def probe(self, policy: Policy) -> IsolationReport:
+        return evolve(super().probe(policy), kill="all of it")
+
 
 class Polite(Cell):
     """SIGTERM, then waits."""
