@@ -118,6 +118,16 @@ def test_any_gives_the_first_that_is_available_here(asked: Callable[..., Said], 
     assert said.data["isolation"]["backend"] == next(name for name in order if name in shown)
 
 
+def test_where_nothing_else_is_to_be_had_a_run_gets_the_tripwire_and_says_so(
+    asked: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I-03, I-05: neither root nor namespaces nor Landlock."""
+    offer_only(monkeypatch, "hook")
+    said = asked("run", "any", "")
+    assert (said.exit_code, said.data["isolation"]) == (0, {"backend": "hook", "class": "tripwire"})
+    assert "does not stop a determined submission" in said.stderr
+
+
 @pytest.mark.parametrize("name", backends.ORDER)
 def test_a_run_is_isolated_by_the_backend_that_is_named(asked: Callable[..., Said], name: str) -> None:
     """I-03, I-06: spec and variable name one; the record says which, and what was required."""

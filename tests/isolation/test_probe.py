@@ -15,11 +15,13 @@ from attrs import evolve
 
 from blindcast.frames import PROTOCOL, Ready
 from blindcast.records import IsolationReport, Policy
-from blindcast_isolation import linux, ruleset
+from blindcast_isolation import linux, ruleset, userns
 from blindcast_isolation.backend import Backend
+from blindcast_isolation.bwrap import Bubblewrap
 from blindcast_isolation.landlock import Landlock
 from blindcast_isolation.launcher import Launcher, source_roots
 from blindcast_isolation.probe import Answers, unequal
+from blindcast_isolation.userns import UserNamespaces
 from blindcast_isolation.witness import INTERPRETER
 
 OURS = Answers(None, {INTERPRETER: ""}, Ready(PROTOCOL, sys.version, linux.identity_of_python(), ()))
@@ -165,3 +167,12 @@ def test_a_backend_that_can_start_nothing_is_not_available_and_no_fault() -> Non
     assert {report.available for report in reports} == {False}
     assert all(report.reason for report in reports)
     assert {control.state for report in reports for control in report.controls} <= {"failed", "unavailable"}
+
+
+@pytest.mark.parametrize("kind", [UserNamespaces, Bubblewrap])
+def test_a_host_that_forbids_user_namespaces_is_told_as_one(kind: type[Backend], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """I-01, I-90: not by what a child stumbles over. Root's bubblewrap needs none."""
+    (tmp_path / "limit").write_text("0\n")
+    monkeypatch.setattr(userns, "LIMIT", tmp_path / "limit")
+    said = kind().lacks(is_root=False)
+    assert "user namespaces are forbidden here" in said or "bubblewrap" in said

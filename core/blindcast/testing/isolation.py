@@ -24,7 +24,7 @@ from blindcast.records import IsolationReport, Policy
 from blindcast.testing import endings, sources
 from blindcast.testing.corpus import differing
 from blindcast.testing.kit import Check, Skip, Subject
-from blindcast.testing.scene import Ran, head_here, run
+from blindcast.testing.scene import POLICY, Ran, head_here, run
 from blindcast.testing.surroundings import alive, changed, left, strain, surroundings
 from blindcast.testing.throwaway import elsewhere
 from blindcast.testing.witnesses import facts_of
@@ -49,7 +49,7 @@ Act = Callable[[Isolation, Path], None]
 
 def _report(isolation: Isolation) -> IsolationReport:
     """The backend's report. Raises Skip where it is not available here."""
-    report = isolation.probe(Policy())
+    report = isolation.probe(POLICY)
     if not report.available:
         raise Skip(f"{report.backend} is not available here: {report.reason}")
     return report
@@ -62,7 +62,7 @@ def probe_is_clean(isolation: Isolation, _folder: Path) -> None:
     limit_s, best_s = PROBE_S * strain(), float("inf")
     for _ in range(PROBES):
         started = time.monotonic()
-        isolation.probe(Policy())
+        isolation.probe(POLICY)
         best_s = min(best_s, time.monotonic() - started)
         if best_s < limit_s:
             break
@@ -76,7 +76,7 @@ def probe_is_clean(isolation: Isolation, _folder: Path) -> None:
 def never_downgrades(isolation: Isolation, folder: Path) -> None:
     """IS-02: a slot on a processor that is not there, and as root a range of uids without one that may be used."""
     _report(isolation)
-    given: dict[str, tuple[Policy, int | None]] = {f"processor {NO_CPU}": (Policy(), NO_CPU)}
+    given: dict[str, tuple[Policy, int | None]] = {f"processor {NO_CPU}": (POLICY, NO_CPU)}
     if os.geteuid() == 0:
         taken = next(user.pw_uid for user in pwd.getpwall() if user.pw_uid != 0)
         given[f"uid_range {taken}-{taken}, which a user has"] = (Policy(uid_range=(taken, taken)), None)

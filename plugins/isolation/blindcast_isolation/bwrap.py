@@ -19,6 +19,7 @@ from blindcast_isolation.launcher import Launcher, source_roots
 from blindcast_isolation.measures import HOST_NAME
 from blindcast_isolation.order import ENVIRONMENT
 from blindcast_isolation.spawning import Spawning
+from blindcast_isolation.userns import forbidden
 
 __all__ = ["Bubblewrap", "command"]
 
@@ -48,7 +49,7 @@ class Bubblewrap(Backend):
         found = re.search(r"(\d+)\.(\d+)", said)
         if found is None or (int(found[1]), int(found[2])) < LEAST:
             return f"bubblewrap {said.strip() or 'of an unknown version'}: 0.8 is needed"
-        return ""
+        return "" if is_root else forbidden()
 
     def spawning(self) -> Spawning:
         """A launcher for each child."""

@@ -18,6 +18,7 @@ from blindcast import Offer, hookimpl
 from blindcast.contracts import Child
 from blindcast.errors import DeniedError
 from blindcast.records import IsolationReport, Policy, SpawnSpec
+from blindcast.testing.scene import POLICY
 from blindcast_isolation import launcher
 from blindcast_isolation.cgroup import make_group
 from blindcast_isolation.hook import Hook
@@ -83,7 +84,7 @@ class Downgrade(Cell):
                 return made
         except DeniedError:
             pass
-        return self.weaker.spawn(evolve(spec, cpu=None, policy=evolve(spec.policy, uid_range=Policy().uid_range)))
+        return self.weaker.spawn(evolve(spec, cpu=None, policy=evolve(spec.policy, uid_range=POLICY.uid_range)))
 
     def close(self) -> None:
         super().close()
