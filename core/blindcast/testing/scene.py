@@ -26,9 +26,7 @@ GRID = Grid(60, 4)
 COLUMNS = ("t", "p", "q")
 ROWS = 80
 _BLOCK: Final = 61_100 + 4 * (int.from_bytes(os.urandom(2), "little") % 200)
-POLICY: Final = Policy(
-    uid_range=(_BLOCK, _BLOCK + 3)
-)  # by lot: threads count by uid, and no other namespace sees it
+POLICY: Final = Policy(uid_range=(_BLOCK, _BLOCK + 3))  # by lot: threads count by uid, and no other namespace sees it
 
 
 @frozen(eq=False)
