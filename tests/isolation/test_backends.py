@@ -248,17 +248,41 @@ def test_a_child_holds_five_descriptors_and_the_constant_environment(backend: Ba
     assert "BLINDCAST" not in run.output
 
 
+def as_the_host_sees_it(child: Any) -> psutil.Process:
+    """The child's process."""
+    fdinfo = Path(f"/proc/self/fdinfo/{child.pidfd}").read_text()
+    return psutil.Process(next(int(row.split()[1]) for row in fdinfo.splitlines() if row.startswith("Pid:")))
+
+
 def test_no_predictor_runs_as_uid_0(backend: Backend, seated: Callable[[Backend, str], Any]) -> None:
-    """I-05, I-16: as the host sees it."""
+    """I-05, I-16."""
     seat = seated(backend, body("return 0.0"))
     try:
-        fdinfo = Path(f"/proc/self/fdinfo/{seat._child.pidfd}").read_text()
-        pid = next(int(row.split()[1]) for row in fdinfo.splitlines() if row.startswith("Pid:"))
-        uids = psutil.Process(pid).uids()
+        uids = as_the_host_sees_it(seat._child).uids()
     finally:
         seat.leave()
     assert 0 not in uids
     assert set(uids) <= (set(range(61000, 62000)) if os.geteuid() == 0 else {os.getuid()})
+
+
+def test_a_child_has_one_cpu_and_is_nice_to_the_server(backend: Backend, seated: Callable[[Backend, str], Any]) -> None:
+    """I-61, I-82."""
+    seat = seated(backend, body("return 0.0"))
+    try:
+        process = as_the_host_sees_it(seat._child)
+        assert process.cpu_affinity() == [seat._child.cpu]
+        assert process.nice() == min(psutil.Process().nice() + 10, 19)
+    finally:
+        seat.leave()
+
+
+def test_a_stuck_child_would_spoil_its_own_uid(privdrop: Backend, seated: Callable[[Backend, str], Any]) -> None:
+    """I-16, I-71: what is quarantined is the slot that the child has."""
+    seat = seated(privdrop, body("return 0.0"))
+    try:
+        assert seat._child.quarantine.__self__.uid == seat._child.uid
+    finally:
+        seat.leave()
 
 
 def test_random_states_are_set_to_the_seed(backend: Backend, walk: Go) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from blindcast.records import Policy
 from blindcast.walk import RunBroken
 from blindcast.wire import ChildSeat
 from blindcast_isolation import launcher
+from blindcast_isolation.cgroup import own_group
 from blindcast_isolation.hook import Hook
 
 STILL = "class Predictor:\n    def predict(self, view): return 0.25\n"
@@ -45,7 +51,7 @@ def test_a_zygote_lost_during_a_run_ends_it(seated: Callable[[Hook, str], ChildS
         process.send_signal(signal.SIGKILL)
         child = seat._child
         assert child is not None
-        select.select([child.pidfd], [], [])
+        assert select.select([child.pidfd], [], [], 5.0)[0], "the child outlived its zygote"
         with pytest.raises(RunBroken, match="zygote_lost"):
             seat.ask(1)
     finally:
@@ -111,3 +117,38 @@ def _above(pidfd: int) -> list[int]:
 
 def _files(pid: int) -> set[int]:
     return {os.stat(f"/proc/{pid}/fd/{fd}").st_ino for fd in os.listdir(f"/proc/{pid}/fd")}
+
+
+@pytest.mark.parametrize("name", ["privdrop", "userns"])
+def test_a_server_that_was_killed_leaves_no_process_and_no_group(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """I-71, K-05: whoever watches over the child takes its cgroup away, since nobody else is left to."""
+    backend = request.getfixturevalue(name)
+    if "cgroup-kill" not in backend.in_force:
+        pytest.skip("no cgroup of one's own here")
+    (tmp_path / "predictor.py").write_text(STILL)
+    kind = type(backend)
+    argv = [sys.executable, "-c", SERVER, kind.__module__, kind.__name__, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"up\n"
+        groups, held = Path(own_group()), f"blindcast-{server.pid}-*"
+        processes = psutil.Process(server.pid).children(recursive=True)
+        assert list(groups.glob(held))
+        server.kill()
+    assert psutil.wait_procs(processes, timeout=5)[1] == []
+    deadline = time.monotonic() + 5
+    while list(groups.glob(held)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert list(groups.glob(held)) == []
+
+
+SERVER = """
+import importlib, os, sys, time
+from pathlib import Path
+from blindcast.records import Policy, SpawnSpec
+backend = getattr(importlib.import_module(sys.argv[1]), sys.argv[2])()
+child = backend.spawn(SpawnSpec(Path(sys.argv[3]), os.open("/dev/null", os.O_RDONLY), 0, Policy()))
+os.read(child.answer, 1)
+print("up", flush=True)
+time.sleep(60)
+"""
